@@ -1,0 +1,237 @@
+"""suite.yaml and cases.jsonl: what may stand in them, and errors that name file, line and key.
+
+Parsing only: which files exist is for `evalagent.adapters.files`, which reads them and calls this.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import orjson
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from evalagent.errors import UsageError
+from evalagent.model import Json
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Change(_Strict):
+    """One change of the world that a case expects: exactly one of set, insert, delete."""
+
+    table: str
+    key: Json = None
+    """A scalar, or an object for a key of several columns; not needed with insert."""
+    set: dict[str, Json] | None = None
+    insert: dict[str, Json] | None = None
+    delete: bool | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> "Change":
+        said = [name for name in ("set", "insert", "delete") if getattr(self, name) not in (None, False)]
+        if len(said) != 1:
+            raise ValueError("exactly one of `set`, `insert`, `delete: true` is needed")
+        if said[0] != "insert" and self.key is None:
+            raise ValueError(f"`{said[0]}` needs `key`")
+        return self
+
+
+class WantedTool(_Strict):
+    name: str
+    args: dict[str, Json] | None = None
+
+
+class Expected(_Strict):
+    """What is right for a case. Absent = nothing is said; `changes: []` = nothing may change."""
+
+    behaviour: str | None = None
+    changes: list[Change] | None = None
+    reply_values: list[Json] = []
+    tools: list[WantedTool] = []
+    no_tools: bool = False
+    forbidden_tools: list[str] = []
+    path: Json = None
+
+
+class Case(_Strict):
+    """One task for the agent."""
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    input: str | Annotated[list[str], Field(min_length=1)]
+    scenario: str | None = None
+    severity: Literal["harmless", "normal", "costly"] = "normal"
+    expected: Expected = Expected()
+    held_out: bool = False
+
+
+class Agent(_Strict):
+    source: str
+    command: list[str] | None = None
+    image: str | None = None
+    callable: str | None = None
+    url: str | None = None
+    reply: Literal["trace", "stdout"] = "trace"
+    instrument: Literal["auto", "openinference", "openllmetry", "none"] = "auto"
+    tools: list[str] = []
+    env: list[str] = []
+    egress: list[str] = []
+
+    @model_validator(mode="after")
+    def _startable(self) -> "Agent":
+        said = [name for name in ("command", "image", "callable", "url") if getattr(self, name)]
+        if not said:
+            raise ValueError("say how the agent starts: `command`, `image`, `callable` or `url`")
+        if len(said) > 1 and set(said) != {"command", "image"}:
+            raise ValueError(f"{' and '.join(f'`{name}`' for name in said)} exclude each other")
+        return self
+
+
+class World(_Strict):
+    kind: Literal["sqlite", "files"]
+    path: str
+    seed: str | None = None
+    mask: list[str] = []
+    """`table.column` (sqlite) or a glob of paths (files) that may change freely."""
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, path: str) -> str:
+        if path.startswith("/") or ".." in path.split("/"):
+            raise ValueError("must be a path inside the agent's working directory")
+        return path
+
+
+class Budgets(_Strict):
+    """Limits of one trial; None = no limit but the wall time, which always has one."""
+
+    steps: Annotated[int, Field(gt=0)] | None = None
+    tokens: Annotated[int, Field(gt=0)] | None = None
+    cost_usd: Annotated[float, Field(gt=0)] | None = None
+    wall_s: Annotated[float, Field(gt=0)] = 300.0
+
+
+class JudgeSettings(_Strict):
+    tau: Annotated[float, Field(ge=0, le=1)] = 0.7
+    cheap: str | None = None
+    strong: str | None = None
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.0
+    max_cost_usd: Annotated[float, Field(gt=0)] | None = None
+    max_calls: Annotated[int, Field(gt=0)] | None = None
+
+
+class Gate(_Strict):
+    baseline: str = "latest"
+    max_drop: Annotated[float, Field(ge=0, le=1)] = 0.05
+
+
+class Suite(_Strict):
+    """What is evaluated and how."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
+    agent: Agent
+    world: list[World] = []
+    cases: str
+    trials: Annotated[int, Field(ge=1, le=1000)] = 1
+    budgets: Budgets = Budgets()
+    requirements: str | None = None
+    checks: dict[str, Json] = {}
+    rubrics: str | None = None
+    prices: str | None = None
+    secrets: list[str] = []
+    seed: int = 0
+    judge: JudgeSettings = JudgeSettings()
+    gate: Gate = Gate()
+
+
+def parse_suite(text: str, file: str) -> Suite:
+    """The suite in a YAML text; UsageError names file, line and key of the first thing that is wrong."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise UsageError(
+            f"not valid YAML: {getattr(error, 'problem', error)}", file=file, line=mark.line + 1 if mark else 0
+        ) from error
+    if not isinstance(value, dict):
+        raise UsageError("expected keys such as `name:`, `agent:`, `cases:`", file=file, line=1)
+    return _validated(Suite, value, file, lambda where: _line_of(node, where))
+
+
+def parse_cases(text: str, file: str) -> tuple[Case, ...]:
+    """The cases in a JSON Lines text, in order; every bad line, key or repeated id is a UsageError."""
+    cases: list[Case] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise UsageError(f"not valid JSON: {error}", file=file, line=number) from error
+        if not isinstance(value, dict):
+            raise UsageError('expected an object such as {"id": …, "input": …}', file=file, line=number)
+        case = _validated(Case, value, file, lambda _where, number=number: number)  # type: ignore[misc]
+        if case.id in seen:
+            raise UsageError(f"{case.id!r} stands in line {seen[case.id]} already", file=file, line=number, key="id")
+        seen[case.id] = number
+        cases.append(case)
+    if not cases:
+        raise UsageError("holds no case", file=file)
+    return tuple(cases)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def _validated(
+    model: type[M], value: Mapping[str, Any], file: str, line_of: Callable[[tuple[Any, ...]], int]
+) -> M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = tuple(part for part in first["loc"] if not (isinstance(part, str) and part.startswith(("list[", "constrained-", "str"))))
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            known = _fields_at(model, where[:-1])
+            near = difflib.get_close_matches(str(where[-1]), known, 1)
+            message = "unknown key" + (f"; did you mean `{near[0]}`?" if near else f"; known are {', '.join(known)}")
+        elif first["type"] == "missing":
+            message = "is missing"
+        else:
+            message = f"{message} (got {str(first['input'])[:60]!r})"
+        raise UsageError(message, file=file, line=line_of(where), key=".".join(map(str, where))) from error
+
+
+def _fields_at(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
+    """The keys that a model knows at a place inside it."""
+    for part in where:
+        if isinstance(part, int):
+            continue
+        annotation = str(model.model_fields[part].annotation) if part in model.model_fields else ""
+        inner = next((m for m in _Strict.__subclasses__() if f".{m.__name__}" in annotation), None)
+        if inner is None:
+            return []
+        model = inner
+    return list(model.model_fields)
+
+
+def _line_of(node: yaml.Node | None, where: tuple[Any, ...]) -> int:
+    """The line (from 1) of a place in a YAML document; of the nearest thing around it if it is not there."""
+    line = node.start_mark.line + 1 if node else 1
+    for part in where:
+        if isinstance(node, yaml.MappingNode):
+            hit = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+            if hit is None:
+                return line
+            line, node = hit[0].start_mark.line + 1, hit[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+        else:
+            return line
+    return line
