@@ -1,0 +1,144 @@
+"""From traces to verdicts: the one composition of pure calls that tasks and command line share.
+
+    traces ─ examine ─► findings ─ decide ─► verdicts + questions ─ (a model) ─► verdicts ─ conclude ─► attributions
+
+Who runs the agent, asks the model or stores the rows is not known here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from evalagent.attribution.attributing import attribute
+from evalagent.attribution.effects import findings_from_outcome
+from evalagent.checks.checking import check
+from evalagent.judging.deciding import Question, decide
+from evalagent.model import Attribution, Expectation, Finding, Json, Outcome, Trace, Verdict
+from evalagent.outcomes.budgeting import over_budget
+from evalagent.suites import Budgets, Case
+
+DAMAGED_BELOW = 0.5
+"""A trace of lower quality is damaged: what fails in it is shown, but not held against the agent."""
+
+EXCUSED_BY_THE_END_STATE = frozenset(
+    {"tool_error", "soft_error", "repeated_failing_call", "unknown_tool", "argument_schema", "id_never_seen"}
+)
+"""Slips on the way. Where the world was graded and is exactly as it should be they cost nothing and become info; what
+the agent said, was forbidden to do, or did without being asked stays an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A trace with everything that rules say of it."""
+
+    trace: Trace
+    findings: tuple[Finding, ...]
+    """Health first, then checks, outcome and budget."""
+    verdicts: Mapping[str, Verdict]
+    """Step id -> verdict by rule, or not_judged where a step cannot be shown to anyone."""
+    questions: tuple[Question, ...]
+    """The steps that no rule decides."""
+
+
+def expectation(case: Case) -> Expectation:
+    """What a case says, as the checks need it."""
+    said = case.expected
+    text = case.input if isinstance(case.input, str) else "\n".join(case.input)
+    return Expectation(
+        wanted_tools=tuple((tool.name, tool.args) for tool in said.tools),
+        no_tools=said.no_tools,
+        forbidden_tools=tuple(said.forbidden_tools),
+        reply_values=tuple(said.reply_values),
+        path=said.path,
+        input_text=text,
+    )
+
+
+def examine(
+    trace: Trace,
+    *,
+    expected: Expectation | None = None,
+    checks: Mapping[str, Json] | None = None,
+    outcome: Outcome | None = None,
+    budgets: Budgets | None = None,
+    wall_s: float | None = None,
+    tau: float = 0.7,
+) -> Examined:
+    """All rules over one trace. `outcome` and `budgets` are the trial's; None where there is no trial."""
+    findings = list(check(trace, expected or Expectation(), checks or {}))
+    if outcome is not None:
+        if outcome.verdict == "pass":
+            findings = [_excused(finding) for finding in findings]
+        findings += findings_from_outcome(trace, outcome)
+    if budgets is not None:
+        findings += _budget_findings(trace, budgets, wall_s)
+    everything = (*trace.health, *findings)
+    decision = decide(trace, everything, tau)
+    return Examined(trace, everything, decision.verdicts, decision.questions)
+
+
+def _excused(finding: Finding) -> Finding:
+    if finding.severity != "error" or finding.code not in EXCUSED_BY_THE_END_STATE:
+        return finding
+    evidence = finding.evidence if isinstance(finding.evidence, dict) else {"evidence": finding.evidence}
+    return replace(finding, severity="info", evidence={**evidence, "excused_by": "the end state is right"})
+
+
+def _budget_findings(trace: Trace, budgets: Budgets, wall_s: float | None) -> list[Finding]:
+    reasons = over_budget(
+        budgets, steps=len(trace.steps), tokens=tokens_of(trace), cost_usd=cost_of(trace), wall_s=wall_s
+    )
+    return [Finding(trace.trace_id, None, "over_budget", "error", reason) for reason in reasons]
+
+
+def tokens_of(trace: Trace) -> int | None:
+    """Input and output tokens of all steps, each once; None if an llm step does not know its own."""
+    total = 0
+    for step in trace.steps:
+        if step.kind not in ("llm", "embedding"):
+            continue
+        if step.tokens is None or step.tokens.input is None or step.tokens.output is None:
+            return None
+        total += step.tokens.input + step.tokens.output
+    return total
+
+
+def cost_of(trace: Trace) -> float | None:
+    """US dollars of all steps; None if an llm step has no known price."""
+    costs = [step.cost_usd for step in trace.steps if step.kind in ("llm", "embedding")]
+    known = [cost for cost in costs if cost is not None]
+    return round(sum(known), 9) if len(known) == len(costs) else None
+
+
+def failing(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings that are held against the agent; the health of a trace never is."""
+    return tuple(f for f in findings if f.severity == "error" and f.code != "no_agent_steps")
+
+
+def damaged(trace: Trace) -> bool:
+    """Too broken to hold anything against the agent."""
+    return trace.quality < DAMAGED_BELOW or any(f.code == "no_agent_steps" for f in trace.health)
+
+
+def conclude(examined: Examined, verdicts: Mapping[str, Verdict], *, failed: bool | None, tau: float = 0.7) -> Attribution:
+    """Where it went wrong; `failed` is what the end state says of the trial (None: nobody graded it)."""
+    return attribute(examined.trace, verdicts, examined.findings, failed, tau)
+
+
+def trace_verdict(trace: Trace, findings: Sequence[Finding], verdicts: Mapping[str, Verdict], judge: str) -> Verdict:
+    """The verdict on a whole trace that no end state grades: fail by a failing finding or step, pass only if every
+    step passed, else not judged."""
+    against = failing(findings)
+    bad = [v for v in verdicts.values() if v.verdict == "fail"]
+    if damaged(trace):
+        ruling, reason = "not_judged", f"the trace is damaged (quality {trace.quality:.2f})"
+    elif against:
+        ruling, reason = "fail", f"{against[0].code}: {against[0].message}"
+    elif bad:
+        ruling, reason = "fail", f"step {bad[0].step_id} failed: {bad[0].reason}"
+    elif trace.steps and all(v.verdict == "pass" for v in verdicts.values()) and len(verdicts) == len(trace.steps):
+        ruling, reason = "pass", f"all {len(trace.steps)} steps passed"
+    else:
+        open_steps = len(trace.steps) - sum(v.verdict == "pass" for v in verdicts.values())
+        ruling, reason = "not_judged", f"nothing found wrong; {open_steps} of {len(trace.steps)} steps not judged"
+    score = {"pass": 1.0, "fail": 0.0, "not_judged": None}[ruling]
+    return Verdict(trace.trace_id, None, "run", ruling, score, "unknown", judge, reason)  # type: ignore[arg-type]
