@@ -1,0 +1,203 @@
+"""The DuckDB warehouse over all run folders of a home.
+
+One process may write a DuckDB file, and while it does nobody else can even read it; so every use opens late behind a file
+lock and closes early. The lock file names its holder, for the message of those who waited in vain.
+"""
+
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import orjson
+from filelock import FileLock, Timeout
+
+from evalagent.adapters.files import dump, read_lines
+from evalagent.adapters.runs import read_run
+from evalagent.errors import StoreBusy, Terminal
+
+WAIT_S = 120.0
+"""How long a writer waits for another one. Loading a run takes seconds."""
+
+TABLES = ("runs", "trials", "spans", "steps", "edges", "findings", "verdicts", "attributions", "outcomes")
+
+
+class Store:
+    """The warehouse of one home; opened anew for each use."""
+
+    def __init__(self, home: Path, wait_s: float = WAIT_S) -> None:
+        self.path = home / "warehouse.duckdb"
+        self._wait_s = wait_s
+        self._lock = FileLock(home / "warehouse.lock", thread_local=False)
+        self._holder = home / "warehouse.holder"
+
+    @contextlib.contextmanager
+    def connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The database with its schema, held alone until the block ends. StoreBusy if another process keeps it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock.acquire(timeout=self._wait_s)
+        except Timeout as error:
+            raise StoreBusy(f"{self.path} is held by {self.holder()}; try again when it is done") from error
+        try:
+            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()} since {_now()}")
+            connection = self._connect()
+            try:
+                connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
+                yield connection
+            finally:
+                connection.close()
+        finally:
+            with contextlib.suppress(OSError):
+                self._holder.unlink()
+            self._lock.release()
+
+    def holder(self) -> str:
+        try:
+            return self._holder.read_text() or "another process"
+        except OSError:
+            return "another process"
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "2"}
+        try:
+            return duckdb.connect(str(self.path), config=config)
+        except duckdb.IOException as error:
+            if "lock" in str(error).lower():  # a foreign program, such as the duckdb shell, does not know our lock file
+                raise StoreBusy(f"{self.path} is open in another program; close it there") from error
+            raise Terminal(f"{self.path} cannot be opened ({error}); move it away and `evalagent store rebuild`") from error
+
+    def load(self, folder: Path) -> dict[str, int]:
+        """Put a run folder's rows in place of whatever the store holds of that run; rows per table."""
+        parquet = folder / "parquet"
+        run_id = read_run(folder)["run_id"]
+        counts: dict[str, int] = {}
+        with self.connection() as connection:
+            connection.execute("BEGIN")
+            for table in TABLES:
+                source = parquet / f"{table}.parquet"
+                connection.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id])  # noqa: S608 - our own names
+                if not source.exists():
+                    continue
+                connection.execute(
+                    f"INSERT OR REPLACE INTO {table} BY NAME SELECT * FROM read_parquet(?)",  # noqa: S608
+                    [str(source)],
+                )
+                row = connection.execute(f"SELECT count(*) FROM {table} WHERE run_id = ?", [run_id]).fetchone()  # noqa: S608
+                counts[table] = row[0] if row else 0
+            connection.execute("COMMIT")
+        return counts
+
+    def rebuild(self, home: Path) -> dict[str, int]:
+        """Make the warehouse anew from the run folders; rows per run id loaded."""
+        loaded: dict[str, int] = {}
+        with self._lock.acquire(timeout=self._wait_s):
+            for leftover in (self.path, self.path.with_suffix(".duckdb.wal")):
+                leftover.unlink(missing_ok=True)
+            for folder in sorted((home / "runs").glob("*/run.json")):
+                loaded[folder.parent.name] = sum(self.load(folder.parent).values())
+        return loaded
+
+    def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Column names and rows of one reading query."""
+        with self.connection() as connection:
+            cursor = connection.execute(sql)
+            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_parquet(folder: Path, span_rows: Iterable[Mapping[str, Any]] | None = None) -> None:
+    """Write `parquet/` of a run folder from its JSON Lines; spans are given, since they have no file of their own.
+
+    Columns and types are those of schema.sql, so that the two cannot drift apart.
+    """
+    told = read_run(folder)
+    run_id = told["run_id"]
+    tables: dict[str, list[dict[str, Any]]] = {
+        "runs": [_run_row(folder, told)],
+        "trials": read_lines(folder / "trials.jsonl"),
+        "findings": read_lines(folder / "findings.jsonl"),
+        "verdicts": read_lines(folder / "verdicts.jsonl"),
+        "attributions": read_lines(folder / "attributions.jsonl"),
+        "outcomes": read_lines(folder / "outcomes.jsonl"),
+    }
+    tables["steps"], tables["edges"] = _steps_and_edges(read_lines(folder / "steps.jsonl"))
+    if span_rows is not None:
+        tables["spans"] = [dict(row) for row in span_rows]
+    out = folder / "parquet"
+    out.mkdir(exist_ok=True)
+    with duckdb.connect(config={"autoinstall_known_extensions": "false", "threads": "2"}) as connection:
+        connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
+        for table, rows in tables.items():
+            numbered = [{"number": n, **row, "run_id": run_id} for n, row in enumerate(rows)]
+            _copy(connection, table, numbered, out / f"{table}.parquet")
+
+
+def _run_row(folder: Path, told: Mapping[str, Any]) -> dict[str, Any]:
+    summary = folder / "summary.json"
+    text = summary.read_text() if summary.exists() else None
+    whole = orjson.loads(text) if text else {}
+    return {
+        "suite": told.get("suite"),
+        "started": told.get("started"),
+        "finished": told.get("finished"),
+        "exit_code": whole.get("exit_code"),
+        "verdict": whole.get("verdict"),
+        "judge": told.get("judge"),
+        "sandbox": told.get("sandbox"),
+        "trials": told.get("trials"),
+        "fingerprint": told.get("fingerprint"),
+        "summary": whole or None,
+    }
+
+
+def _steps_and_edges(steps: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    edges: list[dict[str, Any]] = []
+    positions: dict[str, int] = {}
+    for step in steps:
+        trace = step["trace_id"]
+        step["position"] = positions[trace] = positions.get(trace, -1) + 1
+        tokens = step.pop("tokens") or {}
+        step["input_tokens"], step["output_tokens"] = tokens.get("input"), tokens.get("output")
+        edges += [
+            {
+                "trace_id": trace,
+                "child": step["step_id"],
+                "parent": edge["step_id"],
+                "parent_trace_id": edge.get("trace_id") or trace,
+                "via": edge["via"],
+                "confidence": edge["confidence"],
+            }
+            for edge in step.pop("parents")
+        ]
+    return steps, edges
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str, Any]], target: Path) -> None:
+    """Rows → one Parquet file with the table's columns and types, by way of a JSON file that DuckDB reads itself."""
+    described = connection.execute(f"DESCRIBE {table}").fetchall()
+    columns = {name: kind for name, kind, *_ in described}
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        lines = Path(scratch) / f"{table}.jsonl"
+        lines.write_bytes(b"".join(dump({name: row.get(name) for name in columns}) + b"\n" for row in rows))
+        whole = Path(scratch) / target.name
+        shape = ", ".join(f"{name!r}: {kind!r}" for name, kind in columns.items())
+        connection.execute(
+            f"COPY (SELECT * FROM read_json(?, format = 'newline_delimited', columns = {{{shape}}}, "  # noqa: S608
+            f"maximum_object_size = 268435456)) TO '{_quoted(whole)}' (FORMAT parquet, COMPRESSION zstd)",
+            [str(lines)],
+        )
+        whole.replace(target)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
