@@ -1,18 +1,16 @@
 """From traces to verdicts: the one composition of pure calls that tasks and command line share.
 
-    traces ─ examine ─► findings ─ decide ─► verdicts + questions ─ (a model) ─► verdicts ─ conclude ─► attributions
+    traces ─ examine ─► findings ─ judging.decide ─► verdicts + questions ─ (a model) ─► verdicts ─ attribute ─► causes
 
 Who runs the agent, asks the model or stores the rows is not known here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from evalagent.attribution.attributing import attribute
 from evalagent.attribution.effects import findings_from_outcome
 from evalagent.checks.checking import check
-from evalagent.judging.deciding import Question, decide
-from evalagent.model import Attribution, Expectation, Finding, Json, Outcome, Trace, Verdict
+from evalagent.model import Expectation, Finding, Json, Outcome, Trace, Verdict
 from evalagent.outcomes.budgeting import over_budget
 from evalagent.suites import Budgets, Case
 
@@ -24,19 +22,6 @@ EXCUSED_BY_THE_END_STATE = frozenset(
 )
 """Slips on the way. Where the world was graded and is exactly as it should be they cost nothing and become info; what
 the agent said, was forbidden to do, or did without being asked stays an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """A trace with everything that rules say of it."""
-
-    trace: Trace
-    findings: tuple[Finding, ...]
-    """Health first, then checks, outcome and budget."""
-    verdicts: Mapping[str, Verdict]
-    """Step id -> verdict by rule, or not_judged where a step cannot be shown to anyone."""
-    questions: tuple[Question, ...]
-    """The steps that no rule decides."""
 
 
 def expectation(case: Case) -> Expectation:
@@ -61,9 +46,8 @@ def examine(
     outcome: Outcome | None = None,
     budgets: Budgets | None = None,
     wall_s: float | None = None,
-    tau: float = 0.7,
-) -> Examined:
-    """All rules over one trace. `outcome` and `budgets` are the trial's; None where there is no trial."""
+) -> tuple[Finding, ...]:
+    """All rules over one trace: health, checks, outcome, budgets. The last two are the trial's; None where there is none."""
     findings = list(check(trace, expected or Expectation(), checks or {}))
     if outcome is not None:
         if outcome.verdict == "pass":
@@ -71,9 +55,7 @@ def examine(
         findings += findings_from_outcome(trace, outcome)
     if budgets is not None:
         findings += _budget_findings(trace, budgets, wall_s)
-    everything = (*trace.health, *findings)
-    decision = decide(trace, everything, tau)
-    return Examined(trace, everything, decision.verdicts, decision.questions)
+    return (*trace.health, *findings)
 
 
 def _excused(finding: Finding) -> Finding:
@@ -117,11 +99,6 @@ def failing(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def damaged(trace: Trace) -> bool:
     """Too broken to hold anything against the agent."""
     return trace.quality < DAMAGED_BELOW or any(f.code == "no_agent_steps" for f in trace.health)
-
-
-def conclude(examined: Examined, verdicts: Mapping[str, Verdict], *, failed: bool | None, tau: float = 0.7) -> Attribution:
-    """Where it went wrong; `failed` is what the end state says of the trial (None: nobody graded it)."""
-    return attribute(examined.trace, verdicts, examined.findings, failed, tau)
 
 
 def trace_verdict(trace: Trace, findings: Sequence[Finding], verdicts: Mapping[str, Verdict], judge: str) -> Verdict:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import yaml
 
 from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite, parse_cases, parse_suite
@@ -51,6 +52,20 @@ def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
     _must_be(folder / suite.cases, path, "cases")
     cases = folder / suite.cases
     return suite, parse_cases(text_of(cases), str(cases))
+
+
+def load_prices(suite: Suite, folder: Path) -> Mapping[str, Any] | None:
+    """The suite's own price table; None where it names none and the built-in one holds."""
+    if not suite.prices:
+        return None
+    path = folder / suite.prices
+    try:
+        table = yaml.safe_load(text_of(path))
+    except yaml.YAMLError as error:
+        raise UsageError(f"not valid YAML: {error}", file=str(path)) from error
+    if not isinstance(table, dict):
+        raise UsageError("expected model names with their prices", file=str(path), line=1)
+    return table
 
 
 def _must_be(path: Path, suite: Path, key: str, *, folder_too: bool = False) -> None:

@@ -1,0 +1,342 @@
+"""The stages of a run after collecting, each from the run folder to the run folder.
+
+A stage reads what it needs from the folder and leaves its rows there, so that any of them can be retried, or made again
+later, by another process. Traces are rebuilt from the stored spans and kept for the next stage of the same process.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from evalagent import evaluating, rows, trials
+from evalagent.adapters import asking, runs, stored
+from evalagent.adapters.files import load_prices, load_suite, write_json, write_lines
+from evalagent.adapters.outputs import write_record
+from evalagent.adapters.runs import CollectedTrial, PlannedTrial, RunPlan
+from evalagent.adapters.store import Store, write_parquet
+from evalagent.adapters.versions import versions
+from evalagent.attribution.attributing import attribute as attribute_trace
+from evalagent.errors import BudgetSpent
+from evalagent.exits import exit_of
+from evalagent.judging.deciding import Decision, Question, decide, not_judged_verdicts
+from evalagent.model import Attribution, Finding, Json, Outcome, Span, Trace, Trial, Verdict
+from evalagent.outcomes.diffing import diff
+from evalagent.outcomes.grading import grade as grade_trial
+from evalagent.records import RunRecord
+from evalagent.suites import Case, Suite
+from evalagent.summaries import summary
+from evalagent.traces.building import build
+from evalagent.traces.masking import mask_span
+from evalagent.traces.reading import read
+from evalagent.traces.receipt import receipt
+
+@dataclass(frozen=True, slots=True)
+class RunTraces:
+    """A run's traces as they came, with what became of every span."""
+
+    traces: tuple[Trace, ...]
+    spans: tuple[Span, ...]
+    receipt: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialView:
+    """One planned trial with all that is known of it."""
+
+    planned: PlannedTrial
+    collected: CollectedTrial | None
+    traces: tuple[Trace, ...]
+
+
+def traces_of(plan: RunPlan) -> RunTraces:
+    """The traces of a run's completed trials. Kept until a file or a trial's record changes."""
+    files = runs.otlp_files(plan)
+    marks = tuple((str(f), f.stat().st_size) for f in files)
+    attempts = frozenset(c.run.attempt for _, c in runs.collected(plan) if c)
+    return _traces(plan, marks, attempts)
+
+
+@lru_cache(maxsize=1)
+def _traces(plan: RunPlan, marks: tuple[tuple[str, int], ...], attempts: frozenset[str]) -> RunTraces:
+    suite = suite_of(plan)
+    readings = [read(Path(name).read_bytes(), Path(name).name, "auto") for name, _ in marks]
+    spans = [span for reading in readings for span in reading.spans]
+    kept, abandoned = trials.of_attempts(spans, attempts)
+    kept = [mask_span(span, suite.secrets) for span in kept]
+    logs = [record for reading in readings for record in reading.logs]
+    built = build(kept, logs, load_prices(suite, Path(plan.suite_file).parent))
+    told = dict(receipt(readings, built))
+    if abandoned:
+        told["ignored"] = dict(sorted({**told["ignored"], "abandoned_attempt": abandoned}.items()))
+    return RunTraces(built.traces, tuple(kept), told)
+
+
+def suite_of(plan: RunPlan) -> Suite:
+    return load_suite(Path(plan.suite_file))[0]
+
+
+def trial_views(plan: RunPlan) -> list[TrialView]:
+    """Every planned trial, by case in the suite's order and then by number."""
+    found = trials.by_trial(traces_of(plan).traces)
+    views = [
+        TrialView(planned, collected, tuple(found.get((planned.case.id, planned.trial), ())))
+        for planned, collected in runs.collected(plan)
+    ]
+    order = {view.planned.case.id: n for n, view in reversed(list(enumerate(views)))}
+    return sorted(views, key=lambda v: (order[v.planned.case.id], v.planned.trial))
+
+
+def ingest(plan: RunPlan) -> dict[str, int]:
+    """Spans → receipt.json and the store's spans; how many came in, and how many were rejected."""
+    told = traces_of(plan)
+    write_json(plan.path / "receipt.json", told.receipt)
+    return {"spans": told.receipt["spans_in"], "rejected": len(told.receipt["rejected"])}
+
+
+def build_steps(plan: RunPlan) -> dict[str, int]:
+    """Traces → steps.jsonl."""
+    traces = traces_of(plan).traces
+    write_lines(plan.path / "steps.jsonl", rows.step_rows(traces))
+    steps = [step for trace in traces for step in trace.steps]
+    return {"traces": len(traces), "steps": len(steps), "edges": sum(len(step.parents) for step in steps)}
+
+
+def grade(plan: RunPlan) -> list[Outcome]:
+    """World before and after each trial → outcomes.jsonl."""
+    suite = suite_of(plan)
+    masks = [mask for world in suite.world for mask in world.mask]
+    outcomes = [outcome for view in trial_views(plan) if (outcome := _outcome(view, masks, bool(suite.world)))]
+    write_lines(plan.path / "outcomes.jsonl", map(rows.outcome_row, outcomes))
+    return outcomes
+
+
+def _outcome(view: TrialView, masks: Sequence[str], has_world: bool) -> Outcome | None:
+    if view.collected is None or not has_world:
+        return None
+    case, number = view.planned.case, view.planned.trial
+    if view.collected.damage:
+        return Outcome(case.id, number, "fail", reason=f"the agent left a world that cannot be read: {view.collected.damage}")
+    before, after = view.collected.before, view.collected.after
+    changes = diff(before, after) if before is not None and after is not None else None
+    return grade_trial(case, number, changes, masks, after)
+
+
+def check(plan: RunPlan) -> dict[str, int]:
+    """All rules over all traces → findings.jsonl; how many of each severity."""
+    suite = suite_of(plan)
+    outcomes = {(o.case_id, o.trial): o for o in stored.outcomes(plan.path)}
+    findings: list[Finding] = []
+    for view in trial_views(plan):
+        main = trials.main_trace(view.traces)
+        for trace in view.traces:
+            whole = trace is main
+            findings += evaluating.examine(
+                trace,
+                expected=evaluating.expectation(view.planned.case) if whole else None,
+                checks=suite.checks,
+                outcome=outcomes.get((view.planned.case.id, view.planned.trial)) if whole else None,
+                budgets=suite.budgets if whole else None,
+                wall_s=view.collected.run.wall_s if view.collected else None,
+            )
+    assigned = {trace.trace_id for view in trial_views(plan) for trace in view.traces}
+    findings += [f for trace in traces_of(plan).traces if trace.trace_id not in assigned for f in trace.health]
+    write_lines(plan.path / "findings.jsonl", map(rows.finding_row, findings))
+    return {word: sum(f.severity == word for f in findings) for word in ("error", "warning", "info")}
+
+
+def decisions(plan: RunPlan, *, show: bool) -> dict[str, Decision]:
+    """Trace id → what rules decide of it, and what they leave."""
+    suite = suite_of(plan)
+    findings = stored.findings(plan.path)
+    cases = {trace.trace_id: view.planned.case for view in trial_views(plan) for trace in view.traces}
+    skipped = [code for code, value in suite.checks.items() if value is False or value == "off"]
+    return {
+        trace.trace_id: decide(
+            trace,
+            [f for f in findings if f.trace_id == trace.trace_id],
+            suite.judge.tau,
+            behaviour=cases[trace.trace_id].expected.behaviour if trace.trace_id in cases else None,
+            skipped=skipped,
+            show=show,
+        )
+        for trace in traces_of(plan).traces
+    }
+
+
+def questions(plan: RunPlan) -> tuple[Question, ...]:
+    """The steps that need a model, in a fixed order; none where no model is asked."""
+    if plan.judge in asking.WITHOUT_MODEL:
+        return ()
+    return tuple(question for decision in decisions(plan, show=True).values() for question in decision.questions)
+
+
+def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[tuple[str, str], str]) -> dict[str, int]:
+    """Verdicts by rule and by model, and one on each whole trace → verdicts.jsonl; how many of each.
+
+    `failures`: (trace id, step id) → why nobody could answer.
+    """
+    given = {(v.trace_id, v.step_id): v for v in answered}
+    findings = stored.findings(plan.path)
+    everything: list[Verdict] = []
+    model = plan.judge not in asking.WITHOUT_MODEL
+    decided = decisions(plan, show=False)
+    for trace in traces_of(plan).traces:
+        decision = decided[trace.trace_id]
+        steps = dict(decision.verdicts) if plan.judge != "none" else {}
+        for question in decision.questions:
+            at = (question.trace_id, question.step_id)
+            if at in given:
+                steps[question.step_id] = given[at]
+                continue
+            why = failures.get(at) or (asking.NO_ANSWER if model else asking.NO_MODEL)
+            steps |= not_judged_verdicts([question], why)
+        own = [f for f in findings if f.trace_id == trace.trace_id]
+        everything += [steps[step.step_id] for step in trace.steps if step.step_id in steps]
+        everything.append(evaluating.trace_verdict(trace, own, steps, plan.judge))
+    write_lines(plan.path / "verdicts.jsonl", map(rows.verdict_row, everything))
+    return {word: sum(v.verdict == word for v in everything if v.step_id) for word in ("pass", "fail", "not_judged")}
+
+
+def attribute(plan: RunPlan) -> list[Attribution]:
+    """Where each trace went wrong → attributions.jsonl and trials.jsonl."""
+    suite = suite_of(plan)
+    findings, verdicts = stored.findings(plan.path), stored.verdicts(plan.path)
+    judged = judged_trials(plan)
+    failed = {trace_id: _failed(trial) for trial in judged for trace_id in trial.trace_ids}
+    found = [
+        attribute_trace(
+            trace,
+            {v.step_id: v for v in verdicts if v.trace_id == trace.trace_id and v.step_id},
+            [f for f in findings if f.trace_id == trace.trace_id],
+            failed.get(trace.trace_id),
+            suite.judge.tau,
+        )
+        for trace in traces_of(plan).traces
+    ]
+    write_lines(plan.path / "attributions.jsonl", map(rows.attribution_row, found))
+    write_lines(plan.path / "trials.jsonl", map(rows.trial_row, judged))
+    return found
+
+
+def _failed(trial: Trial) -> bool | None:
+    return {"fail": True, "pass": False}.get(trial.verdict)
+
+
+def judged_trials(plan: RunPlan) -> list[Trial]:
+    outcomes = {(o.case_id, o.trial): o for o in stored.outcomes(plan.path)}
+    findings, verdicts = stored.findings(plan.path), stored.verdicts(plan.path)
+    reply_from_trace = suite_of(plan).agent.reply == "trace"
+    judged = []
+    for view in trial_views(plan):
+        case, ids = view.planned.case, {trace.trace_id for trace in view.traces}
+        main = trials.main_trace(view.traces)
+        said = main.answer if reply_from_trace and main else None
+        stdout = view.collected.run.reply if view.collected else None
+        judged.append(
+            trials.judged_trial(
+                plan.run_id,
+                case,
+                view.planned.trial,
+                view.collected.run if view.collected else None,
+                view.traces,
+                outcomes.get((case.id, view.planned.trial)),
+                [f for f in findings if f.trace_id in ids],
+                {v.trace_id: v for v in verdicts if v.trace_id in ids and v.step_id is None},
+                said or stdout,
+            )
+        )
+    return judged
+
+
+def record_of(plan: RunPlan) -> RunRecord:
+    """Everything the folder holds of a run, as one value."""
+    suite = suite_of(plan)
+    told = traces_of(plan)
+    verdicts = stored.verdicts(plan.path)
+    judged = judged_trials(plan)
+    use = stored.judge_use(plan.path, plan.judge)
+    spent = asking.BUDGET_SPENT if any(v.reason.startswith(asking.BUDGET_SPENT) for v in verdicts) else ""
+    ended = exit_of(
+        traces=told.traces,
+        verdicts=verdicts,
+        trials=judged,
+        rejected=len(told.receipt["rejected"]),
+        judge_failures=use.failed,
+        floor=suite.judge.floor,
+        budget_spent=spent,
+    )
+    cases: dict[str, Case] = {planned.case.id: planned.case for planned in runs.planned_trials(plan)}
+    return RunRecord(
+        run_id=plan.run_id,
+        title=suite.name,
+        started=runs.read_run(plan.path).get("started"),
+        traces=told.traces,
+        findings=tuple(stored.findings(plan.path)),
+        verdicts=tuple(verdicts),
+        attributions=tuple(stored.attributions(plan.path)),
+        receipt=told.receipt,
+        judge=use,
+        cases=cases,
+        trials=tuple(judged),
+        outcomes=tuple(stored.outcomes(plan.path)),
+        budgets=suite.budgets,
+        tau=suite.judge.tau,
+        seed=suite.seed,
+        versions=versions(plan.judge),
+        exit_code=ended.code,
+        verdict=ended.verdict,
+        reasons=ended.reasons,
+    )
+
+
+def scorecard(plan: RunPlan) -> dict[str, Any]:
+    """The numbers of the run → summary.json."""
+    numbers = summary(record_of(plan))
+    write_json(plan.path / "summary.json", numbers)
+    return numbers
+
+
+def report(plan: RunPlan) -> Path:
+    """All files of the run, its rows in the store, and the run marked as finished; the page's path."""
+    record = record_of(plan)
+    write_record(record, plan.path)
+    runs.close_run(plan, record.exit_code)
+    fate = _fates(record.traces)
+    write_parquet(plan.path, (_span_row(span, fate) for span in traces_of(plan).spans))
+    Store(plan.path.parent.parent).load(plan.path)
+    return plan.path / "report.html"
+
+
+def _fates(traces: Iterable[Trace]) -> dict[tuple[str, str], str]:
+    fate: dict[tuple[str, str], str] = {}
+    for trace in traces:
+        fate |= {(trace.trace_id, span_id): reason for span_id, reason in trace.ignored.items()}
+        fate |= {(trace.trace_id, c.span_id): "container" for c in trace.containers}
+        fate |= {(trace.trace_id, span_id): "step" for step in trace.steps for span_id in step.span_ids}
+    return fate
+
+
+def _span_row(span: Span, fate: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    number = str(span.resource.get(trials.TRIAL, ""))
+    return {
+        "trace_id": span.trace_id,
+        "span_id": span.span_id,
+        "parent_id": span.parent_id,
+        "name": span.name,
+        "scope": span.scope,
+        "start_ns": span.start_ns,
+        "end_ns": span.end_ns,
+        "status": span.status,
+        "case_id": span.resource.get(trials.CASE),
+        "trial": int(number) if number.isdigit() else None,
+        "fate": fate.get((span.trace_id, span.span_id), "duplicate"),
+        "payload": {
+            "attributes": dict(span.attributes),
+            "events": [{"name": e.name, "time_ns": e.time_ns, "attributes": dict(e.attributes)} for e in span.events],
+            "links": [{"trace_id": link.trace_id, "span_id": link.span_id} for link in span.links],
+            "status_message": span.status_message,
+            "resource": dict(span.resource),
+        },
+    }

@@ -1,0 +1,115 @@
+"""From what a trial left to its verdict."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from evalagent.evaluating import cost_of, damaged, failing, tokens_of
+from evalagent.model import Finding, Outcome, Ruling, Span, Trace, Trial, TrialRun, Verdict
+from evalagent.suites import Case
+
+RUN, CASE, TRIAL, ATTEMPT = "evalagent.run", "evalagent.case", "evalagent.trial", "evalagent.attempt"
+"""Resource attributes that say whose a span is."""
+
+INFRASTRUCTURE = "could not be run (see the log of this trial's collect task): a fault of the evaluation, not of the agent"
+
+
+def resource_of(run_id: str, case_id: str, trial: int, attempt: str) -> dict[str, str]:
+    return {RUN: run_id, CASE: case_id, TRIAL: str(trial), ATTEMPT: attempt}
+
+
+def of_attempts(spans: Iterable[Span], attempts: frozenset[str]) -> tuple[list[Span], int]:
+    """The spans of these attempts, and how many belong to others: attempts that were cut short and made again."""
+    kept: list[Span] = []
+    abandoned = 0
+    for span in spans:
+        if str(span.resource.get(ATTEMPT, "")) in attempts:
+            kept.append(span)
+        else:
+            abandoned += 1
+    return kept, abandoned
+
+
+def by_trial(traces: Iterable[Trace]) -> dict[tuple[str, int], list[Trace]]:
+    """(case id, trial) -> its traces, by start."""
+    found: dict[tuple[str, int], list[Trace]] = {}
+    for trace in sorted(traces, key=lambda t: (t.start_ns, t.trace_id)):
+        number = str(trace.resource.get(TRIAL, ""))
+        if number.isdigit():
+            found.setdefault((str(trace.resource.get(CASE, "")), int(number)), []).append(trace)
+    return found
+
+
+def main_trace(traces: Sequence[Trace]) -> Trace | None:
+    """The trace that a trial's outcome and budget are held against: the one with most steps, then the earliest."""
+    return max(traces, key=lambda t: (len(t.steps), -t.start_ns, t.trace_id), default=None)
+
+
+def judged_trial(
+    run_id: str,
+    case: Case,
+    number: int,
+    run: TrialRun | None,
+    traces: Sequence[Trace],
+    outcome: Outcome | None,
+    findings: Sequence[Finding],
+    verdicts: Mapping[str, Verdict],
+    reply: str | None,
+) -> Trial:
+    """One trial with its verdict. `findings` and `verdicts` (trace id -> verdict on the whole) are those of its traces;
+    `run` is None if it never completed."""
+    verdict, reasons = _ruling(case, run, traces, outcome, findings, verdicts)
+    totals = [tokens_of(trace) for trace in traces]
+    costs = [cost_of(trace) for trace in traces]
+    known_tokens = [total for total in totals if total is not None]
+    known_costs = [cost for cost in costs if cost is not None]
+    return Trial(
+        run_id=run_id,
+        case_id=case.id,
+        trial=number,
+        trace_ids=tuple(trace.trace_id for trace in traces),
+        verdict=verdict,
+        reasons=reasons,
+        steps=sum(len(trace.steps) for trace in traces),
+        tokens=sum(known_tokens) if traces and len(known_tokens) == len(totals) else None,
+        cost_usd=round(sum(known_costs), 9) if traces and len(known_costs) == len(costs) else None,
+        wall_s=round(run.wall_s, 3) if run else None,
+        held_out=case.held_out,
+        severity=case.severity,
+        exit=run.exit if run else "infrastructure",
+        answer=reply,
+    )
+
+
+def _ruling(
+    case: Case,
+    run: TrialRun | None,
+    traces: Sequence[Trace],
+    outcome: Outcome | None,
+    findings: Sequence[Finding],
+    verdicts: Mapping[str, Verdict],
+) -> tuple[Ruling, tuple[str, ...]]:
+    if run is None or run.exit == "infrastructure":
+        return "not_judged", (INFRASTRUCTURE + (f": {run.reason}" if run and run.reason else ""),)
+    broken = {trace.trace_id for trace in traces if damaged(trace)}
+    against: list[str] = []
+    if run.exit != "completed":
+        against.append(run.reason or {"crashed": f"the agent exited with code {run.exit_code}"}.get(run.exit, run.exit))
+    steps = sum(len(trace.steps) for trace in traces)
+    if not against and not steps:
+        return "not_judged", ("no agent step arrived: is it instrumented (`agent.instrument`), and does it flush?",)
+    if outcome is not None and outcome.verdict == "fail":
+        against.append(f"world: {outcome.reason}")
+    shown = [f for f in failing(findings) if f.trace_id not in broken]
+    against += [f"{f.code}: {f.message}" for f in shown if f.code not in ("unexpected_change", "missing_change")]
+    against += [v.reason for v in verdicts.values() if v.verdict == "fail" and not shown and v.trace_id not in broken]
+    if against:
+        return "fail", tuple(dict.fromkeys(against))
+    if outcome is not None and outcome.verdict == "pass":
+        return "pass", ()
+    said = case.expected
+    if not broken and (said.tools or said.no_tools or said.reply_values or said.path):
+        return "pass", ()
+    if verdicts and all(v.verdict == "pass" for v in verdicts.values()):
+        return "pass", ()
+    if broken:
+        return "not_judged", ("its trace is damaged, and no end state was graded",)
+    return "not_judged", ("nothing found wrong, but the case expects nothing that a rule can check: state `expected`",)
