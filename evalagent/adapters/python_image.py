@@ -47,7 +47,7 @@ INSTRUMENTING = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 INSTRUMENTORS = ("opentelemetry-instrumentation", "openinference-instrumentation")
 """Distributions whose name starts so come along: the hook switches them on."""
 
-NOT_IN_STDLIB = frozenset({"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3"}) | {"site-packages"}
+NOT_IN_STDLIB = frozenset(
     {"test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages"}
 )
 NOT_IN_SOURCE = frozenset({".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".evalagent", ".env"})
