@@ -473,7 +473,7 @@ CROSSWALKS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
     }
 )
-"""Scheme -> its class by name -> our leaves, the nearest first. By name, since numbers of such schemes have been swapped."""
+"""Scheme -> its class by name -> our leaves, the nearest first. By name, since numbers of schemes have been swapped."""
 
 
 def leaf(category: str) -> Leaf:
@@ -487,7 +487,7 @@ def leaf(category: str) -> Leaf:
 
 
 def theirs(scheme: str, category: str) -> tuple[str, ...]:
-    """The classes of another scheme (MAST, TRAIL, AgentRx) that this leaf may be; UsageError for an unknown id or scheme."""
+    """The classes of another scheme (MAST, TRAIL, AgentRx) that a leaf may be; UsageError for an unknown id or scheme."""
     found = leaf(category)
     if scheme not in CROSSWALKS:
         raise UsageError(f"no crosswalk to {scheme!r}; there are {', '.join(CROSSWALKS)}", key="scheme")

@@ -1,0 +1,191 @@
+"""What a model asked for, held against the tools that were declared to it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from jsonschema import Draft202012Validator, validators
+from jsonschema.exceptions import SchemaError, UnknownType, ValidationError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from evalagent.model import Expectation, Finding, Json, Step, ToolRequest, ToolSchema, Trace
+
+_MAX_REFERENCES = 2_000
+_MAX_UNIQUE = 1_000
+_UNUSABLE = (
+    SchemaError,
+    UnknownType,
+    Unresolvable,
+    RecursionError,
+    TypeError,
+    ValueError,
+    KeyError,
+    AttributeError,
+    re.error,
+)
+
+
+class _TooMuch(ValueError):
+    """A schema whose references multiply without end."""
+
+
+def undeclared_and_malformed(trace: Trace, expectation: Expectation) -> Iterator[Finding]:
+    """`unknown_tool` and `argument_schema` on the llm steps that asked; on the call itself where no model did."""
+    tools = _Tools(trace, expectation)
+    for step in trace.steps:
+        if step.kind == "llm" and step.reply is not None:
+            for request in step.reply.requests:
+                yield from _judge(step, request, tools)
+        elif step.kind == "tool" and step.request_step is None and step.executed and not step.truncated:
+            schema = tools.by_name.get(step.name)
+            fault = tools.fault(schema, step.arguments, whole=False) if step.arguments is not None else None
+            if fault:
+                yield _malformed(step, step.name, step.step_id, fault)
+
+
+def _judge(step: Step, request: ToolRequest, tools: "_Tools") -> Iterator[Finding]:
+    known = tools.known(step)
+    if known and not tools.knows(request.name) and not step.truncated:
+        yield Finding(
+            step.trace_id,
+            step.step_id,
+            "unknown_tool",
+            "error",
+            f"asks for `{request.name:.100}`, which is not among the {len(known)} tools declared",
+            {"tool": request.name, "declared": sorted(known)[:50]},
+        )
+        return
+    if request.truncated:
+        return
+    schema = next((t for t in step.tools if t.name == request.name), None) or tools.by_name.get(request.name)
+    fault = tools.fault(schema, request.arguments, whole=True)
+    if fault:
+        yield _malformed(step, request.name, request.id, fault)
+
+
+def _malformed(step: Step, tool: str, call_id: str | None, fault: tuple[str, str]) -> Finding:
+    where, what = fault
+    message = (
+        f"`{tool:.100}` called with arguments that break its schema" + (f" at `{where}`" if where else "") + f": {what}"
+    )
+    evidence = {"tool": tool, "call_id": call_id, "at": where, "fault": what}
+    return Finding(step.trace_id, step.step_id, "argument_schema", "error", message, evidence)
+
+
+@dataclass(slots=True)
+class _Tools:
+    """The declared tools of a trace, each schema compiled once."""
+
+    trace: Trace
+    expectation: Expectation
+    by_name: dict[str, ToolSchema] = field(default_factory=dict)
+    compiled: dict[int, Any] = field(default_factory=dict)
+    said: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        lists: set[int] = set()
+        for step in self.trace.steps:
+            if step.tools and id(step.tools) not in lists:
+                lists.add(id(step.tools))
+                for tool in step.tools:
+                    self.by_name.setdefault(tool.name, tool)
+        for tool in self.expectation.tools:
+            if tool.name not in self.by_name or self.by_name[tool.name].parameters is None:
+                self.by_name[tool.name] = tool
+        self.said = frozenset(tool.name for tool in self.expectation.tools)
+
+    def known(self, step: Step) -> frozenset[str]:
+        """The tools that a request of this step may name; empty where none were declared to it."""
+        return frozenset(tool.name for tool in step.tools) | self.said
+
+    def knows(self, name: str) -> bool:
+        """A tool declared anywhere in the run is no unknown one: what each call declares is not always captured whole."""
+        return name in self.by_name or name.split(".", 1)[-1] in self.by_name
+
+    def fault(self, schema: ToolSchema | None, arguments: Json, *, whole: bool) -> tuple[str, str] | None:
+        """Place and nature of the first fault; None if there is none or nothing can be said.
+
+        `whole` False: the arguments are those of the running tool, where frameworks add their own.
+        """
+        if (
+            schema is None
+            or not schema.parameters
+            or schema.parameters.get("type", "object") not in ("object", "OBJECT")
+        ):
+            return None
+        if isinstance(arguments, str):
+            if arguments.strip():
+                return ("", f"not a JSON object: {arguments[:80]!r}") if whole else None
+            arguments = {}
+        value = {} if arguments is None else arguments
+        if id(schema) not in self.compiled:
+            self.compiled[id(schema)] = _validator(schema.parameters)
+        validator = self.compiled[id(schema)]
+        if validator is None:
+            return None
+        if isinstance(value, Mapping):
+            needed = schema.parameters.get("required")
+            needed = needed if isinstance(needed, list) else []
+            # many models write null for an optional argument that they leave out
+            value = {key: item for key, item in value.items() if item is not None or key in needed}
+            if not whole:
+                listed = schema.parameters.get("properties")
+                value = {key: item for key, item in value.items() if isinstance(listed, Mapping) and key in listed}
+        try:
+            first = next(iter(validator.iter_errors(value)), None)
+        except _UNUSABLE:
+            return None
+        return None if first is None else _told(first)
+
+
+def _told(error: ValidationError) -> tuple[str, str]:
+    return ".".join(map(str, error.absolute_path))[:200], str(error.message)[:300]
+
+
+def _validator(parameters: Mapping[str, Json]) -> Any:
+    """A validator that never reaches out, never runs a pattern and never expands without end; None if unusable.
+
+    Patterns of a trace are not run: one made to be slow would hold up everything.
+    """
+    try:
+        plain = orjson.loads(orjson.dumps(parameters))
+        schema = _lower_types(plain)
+        if "patternProperties" in orjson.dumps(schema).decode():
+            return None
+        Draft202012Validator.check_schema(schema)
+    except _UNUSABLE:
+        return None
+    spent = [0]
+
+    def reference(validator: Any, target: Any, instance: Any, within: Any) -> Iterator[ValidationError]:
+        spent[0] += 1
+        if spent[0] > _MAX_REFERENCES:
+            raise _TooMuch(target)
+        yield from validator._validate_reference(ref=target, instance=instance)
+
+    def unique(validator: Any, wanted: Any, instance: Any, within: Any) -> Iterator[ValidationError]:
+        if isinstance(instance, list) and len(instance) <= _MAX_UNIQUE:
+            yield from Draft202012Validator.VALIDATORS["uniqueItems"](validator, wanted, instance, within) or ()
+
+    def nothing(*_: Any) -> Iterator[ValidationError]:
+        return iter(())
+
+    guarded = {"$ref": reference, "$dynamicRef": nothing, "pattern": nothing, "uniqueItems": unique}
+    return validators.extend(Draft202012Validator, guarded)(schema, registry=Registry())
+
+
+def _lower_types(schema: Json) -> Json:
+    """Some providers write `STRING` where JSON Schema says `string`; no recursion."""
+    todo = [schema]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            if isinstance(item.get("type"), str):
+                item["type"] = item["type"].lower()
+            todo.extend(item.values())
+        elif isinstance(item, list):
+            todo.extend(item)
+    return schema
