@@ -9,13 +9,10 @@ content=$(cat go.mod go.sum main.go config.yaml Dockerfile build.sh | sha256sum 
 image="evalagent-collector:$version-$content"
 
 if ! docker image inspect "$image" >/dev/null 2>&1; then
-  command -v go >/dev/null || {
-    echo "Go is not installed: install it (https://go.dev/dl), or docker pull otel/opentelemetry-collector-contrib:$version" >&2
-    exit 1
-  }
+  go=$(./go.sh)
   context=$(mktemp -d)
   trap 'rm -rf "$context"' EXIT
-  CGO_ENABLED=0 go build -trimpath -buildvcs=false -mod=readonly -ldflags "-s -w -X main.version=$version" \
+  CGO_ENABLED=0 GOTOOLCHAIN=local "$go" build -trimpath -buildvcs=false -mod=readonly -ldflags "-s -w -X main.version=$version" \
     -o "$context/evalagent-collector" .
   cp -L config.yaml Dockerfile "$context/"
   mkdir "$context/data"
