@@ -1,8 +1,27 @@
 """One file of traces in any known wire format: bytes to spans, log records and rejected lines."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from evalagent.model import LogRecord, Rejected, Span
+from evalagent.model import Json, LogRecord, Rejected, Span
+from evalagent.traces import jaeger, otlp_json, otlp_protobuf, sdk_dump, transcripts
+from evalagent.traces.documents import Document, Fault, documents, exact
+from evalagent.traces.harvest import Harvest
+from evalagent.traces.identifiers import InexactId
+from evalagent.traces.unpacking import unpack
+
+FORMATS: Mapping[str, frozenset[str]] = {
+    "auto": frozenset({"otlp", "tempo", "jaeger", "sdk", "messages"}),
+    "otlp": frozenset({"otlp", "tempo"}),
+    "tempo": frozenset({"otlp", "tempo"}),
+    "jaeger": frozenset({"jaeger", "otlp", "tempo"}),
+    "openinference": frozenset({"otlp", "tempo", "sdk"}),
+    "messages": frozenset({"messages"}),
+}
+"""What may be asked for → the shapes that are taken. Jaeger's newer answers are OTLP; OpenInference is a dialect that
+comes as OTLP or as Phoenix prints it."""
+_BAD = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
+_WRAPPERS = ("trace", "result", "data", "traces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +29,8 @@ class Reading:
     """What one file held.
 
     `bytes` is the size as given (before unpacking); `lines_in` the lines of the unpacked text that are not blank,
-    or the messages of a binary file.
+    or the requests of a protobuf file. `format` names the shapes that were found (`otlp`, `jaeger+otlp`), `unknown`
+    where there was none.
     """
 
     file: str
@@ -23,5 +43,180 @@ class Reading:
 
 
 def read(data: bytes, file: str, format: str = "auto") -> Reading:
-    """Read one file; bad content is rejected with its line and never raises."""
-    raise NotImplementedError
+    """Read one file, whatever it holds; bad content is rejected with the line where it starts, and never raises.
+
+    `format` is a key of `FORMATS`; ValueError for another. With `auto` each value of the file is told by its content.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}: one of {', '.join(FORMATS)}")
+    harvest = Harvest(file)
+    content = unpack(data, harvest)
+    parts = otlp_protobuf.messages(content)
+    if parts is not None:
+        lines = len(parts)
+        _read_protobuf(content, parts, harvest)
+    else:
+        lines = _read_text(content, harvest, FORMATS[format])
+    return Reading(
+        file=file,
+        format="+".join(sorted(harvest.formats)) or "unknown",
+        bytes=len(data),
+        lines_in=lines,
+        spans=tuple(harvest.spans),
+        logs=tuple(harvest.logs),
+        rejected=tuple(harvest.rejected),
+    )
+
+
+def _read_protobuf(content: bytes, parts: list[tuple[int, int]], harvest: Harvest) -> None:
+    for number, (start, end) in enumerate(parts, 1):
+        harvest.line = number
+        try:
+            if end > len(content):
+                raise otlp_protobuf.MalformedProtobuf("the message is cut off")
+            signal = otlp_protobuf.signal(content, start, end)
+            harvest.formats.add("otlp")
+            if signal in (None, "metrics"):
+                continue
+            decoded = otlp_protobuf.decode(content[start:end], "traces" if signal == "traces" else "logs")
+        except otlp_protobuf.MalformedProtobuf as error:
+            harvest.reject(f"no OTLP protobuf: {error}")
+            continue
+        for reason in decoded.lost:
+            harvest.reject(reason)
+        otlp_json.read_request(decoded.request, harvest)
+
+
+def _read_text(content: bytes, harvest: Harvest, shapes: frozenset[str]) -> int:
+    """Read a text; the number of its lines that are not blank."""
+    if not content.strip():
+        harvest.reject("the file is empty", 0)
+        return 0
+    if b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"PAR1", b"%PDF", b"\x89PNG"):
+        harvest.reject("no trace file: neither text nor OTLP protobuf", 0)
+        return 1
+    dispatch = _Dispatch(harvest, shapes)
+    for document in documents(content):
+        harvest.line = document.line
+        if isinstance(document.value, Fault):
+            harvest.reject(document.value.reason)
+        else:
+            dispatch.document(document)
+    dispatch.close()
+    return sum(1 for line in content.split(b"\n") if line and not line.isspace())
+
+
+class _Dispatch:
+    """Gives each value of a text to the reader of its shape."""
+
+    def __init__(self, harvest: Harvest, shapes: frozenset[str]) -> None:
+        self.harvest = harvest
+        self.shapes = shapes
+        self.transcripts: dict[str, int] = {}
+        self.loose: list[Json] = []
+        """Messages that stand one a line: together they are one transcript."""
+        self.loose_line = 0
+
+    def document(self, document: Document) -> None:
+        """One value of the text; read again with exact integers where an id was larger than the fast parser's."""
+        spans, logs, rejected = (len(held) for held in self._held())
+        try:
+            self.value(document.value)
+        except InexactId:
+            for held, size in zip(self._held(), (spans, logs, rejected), strict=True):
+                del held[size:]
+            value = exact(document.text)
+            if isinstance(value, Fault):
+                self.harvest.reject(value.reason)
+                return
+            try:
+                self.value(value)
+            except InexactId as error:
+                self.harvest.reject(str(error))
+
+    def _held(self) -> tuple[list[Span], list[LogRecord], list[Rejected]]:
+        return self.harvest.spans, self.harvest.logs, self.harvest.rejected
+
+    def value(self, value: Json) -> None:
+        """One value: a list is read item by item, an object that only wraps another is opened."""
+        todo = [value]
+        while todo:
+            value = todo.pop()
+            if type(value) is list:
+                if value and all(map(transcripts.is_message, value)):
+                    self._one("messages", transcripts.read_transcript, value, self.harvest, self.transcripts)
+                else:
+                    todo.extend(reversed(value))
+            elif type(value) is not dict:
+                self.harvest.reject(f"no trace: {type(value).__name__} where an object was expected")
+            elif not self._known(value):
+                todo.extend(reversed(self._opened(value)))
+
+    def close(self) -> None:
+        """The end of the text: messages that stood one a line are one transcript."""
+        if self.loose:
+            self.harvest.line = self.loose_line
+            messages, self.loose = self.loose, []
+            self._one("messages", transcripts.read_transcript, messages, self.harvest, self.transcripts)
+
+    def _known(self, value: Mapping[str, Json]) -> bool:
+        """Read an object whose shape is known; False where it is not."""
+        harvest = self.harvest
+        if any(name in value for name in (*otlp_json.SPAN_LISTS, *otlp_json.LOG_LISTS, *otlp_json.METRIC_LISTS)):
+            self._one("tempo" if "batches" in value else "otlp", otlp_json.read_request, value, harvest)
+        elif any(name in value for name in (*otlp_json.SCOPE_SPANS, *otlp_json.SCOPE_LOGS)):
+            self._one("otlp", otlp_json.read_resource, value, harvest)
+        elif jaeger.is_trace(value):
+            self._one("jaeger", jaeger.read_trace, value, harvest)
+        elif jaeger.is_span(value):
+            self._one("jaeger", lambda: harvest.spans.append(jaeger.to_span(value)))
+        elif sdk_dump.is_span(value):
+            self._one("sdk", sdk_dump.read_span, value, harvest)
+        elif sdk_dump.is_log(value):
+            self._one("sdk", lambda: harvest.logs.append(sdk_dump.to_log(value)))
+        elif ("traceId" in value and "spanId" in value) or ("trace_id" in value and "span_id" in value):
+            self._one("otlp", otlp_json.read_flat, value, harvest)
+        elif type(value.get("spans")) is list:
+            self._spans(value)
+        elif transcripts.is_transcript(value):
+            self._one("messages", transcripts.read_transcript, value, harvest, self.transcripts)
+        elif transcripts.is_message(value):
+            self.loose_line = self.loose_line or harvest.line
+            self.loose.append(value)
+        else:
+            return not value  # an empty request carries nothing and is none the worse
+        return True
+
+    def _spans(self, value: Mapping[str, Json]) -> None:
+        """`{"spans": […]}`: a dump of an SDK, or a scope's part of an OTLP request."""
+        spans = value["spans"]
+        if any(type(span) is dict and sdk_dump.is_span(span) for span in spans):
+            for number, span in enumerate(spans):
+                if type(span) is dict:
+                    self._one("sdk", sdk_dump.read_span, span, self.harvest, value.get("trace_id"))
+                else:
+                    self.harvest.reject(f"spans[{number}] is no span")
+        else:
+            self._one("otlp", otlp_json.read_scope, value, {}, self.harvest)
+
+    def _opened(self, value: Mapping[str, Json]) -> list[Json]:
+        """What an object that only wraps traces holds; rejected if it wraps nothing known."""
+        for name in _WRAPPERS:
+            inner = value.get(name)
+            if type(inner) is list or type(inner) is dict:
+                return inner if type(inner) is list else [inner]
+        self.harvest.reject("no known shape of a trace: " + ", ".join(map(repr, list(value)[:5]))[:160])
+        return []
+
+    def _one(self, shape: str, reader: Callable[..., None], *arguments: Json) -> None:
+        """Let a reader read one value, if its shape was asked for."""
+        if shape not in self.shapes:
+            self.harvest.reject(f"this is {shape}, which was not asked for")
+            return
+        self.harvest.formats.add(shape)
+        try:
+            reader(*arguments)
+        except InexactId:
+            raise
+        except _BAD as error:
+            self.harvest.reject(f"a {shape} value that could not be read: {error}"[:200])

@@ -1,0 +1,118 @@
+"""Attribute values: OTLP's AnyValue and plain JSON, made safe for everything that comes after.
+
+What comes out holds None, bool, int, float, str, list, dict with text keys and no more; numbers are finite, integers
+fit 64 bits, and nothing is nested deeper than `DEEPEST` levels: what was deeper is text. A number that is not finite
+(`NaN`, `Infinity`, a null double) is None: not known.
+"""
+
+import math
+
+import orjson
+
+from evalagent.model import Json
+from evalagent.traces.identifiers import integer
+
+DEEPEST = 64
+_INT64 = 1 << 63
+
+
+def attributes(raw: Json) -> tuple[dict[str, Json], int]:
+    """Attributes from a list of `{key, value}` or a flat object, and how many of them could not be read.
+
+    The last of two values with one key wins.
+    """
+    if not raw:
+        return {}, 0
+    if type(raw) is dict:
+        return {key: plain(value) for key, value in raw.items()}, 0
+    if type(raw) is not list:
+        return {}, 1
+    found: dict[str, Json] = {}
+    lost = 0
+    for pair in raw:
+        try:
+            key, value = pair["key"], pair["value"]
+        except (KeyError, TypeError):
+            key, value = (pair.get("key"), None) if type(pair) is dict else (None, None)
+        if type(key) is not str:
+            lost += 1
+            continue
+        if type(value) is dict:
+            # The commonest value by far; any_value() says the same, three times slower.
+            text = value.get("stringValue")
+            found[key] = text if type(text) is str else any_value(value)
+        else:
+            found[key] = plain(value)
+    return found, lost
+
+
+def any_value(value: Json, depth: int = 1) -> Json:
+    """The plain value of an AnyValue `{"stringValue": …}` and so on; an empty one, or one of an unknown kind, is None."""
+    if type(value) is not dict:
+        return plain(value, depth)
+    for kind, inner in value.items():
+        if kind in ("stringValue", "string_value"):
+            return inner if type(inner) is str else plain(inner, depth)
+        if kind in ("intValue", "int_value"):
+            number = integer(inner)
+            return plain(inner if number is None else number)
+        if kind in ("boolValue", "bool_value"):
+            return inner if type(inner) is bool else {"true": True, "false": False}.get(str(inner).lower())
+        if kind in ("doubleValue", "double_value"):
+            return _double(inner)
+        if kind in ("arrayValue", "array_value"):
+            values = inner.get("values") if type(inner) is dict else inner
+            if type(values) is not list:
+                return []
+            return [any_value(item, depth + 1) for item in values] if depth < DEEPEST else as_text(values)
+        if kind in ("kvlistValue", "kvlist_value"):
+            values = inner.get("values") if type(inner) is dict else inner
+            if type(values) is dict:
+                return plain(values, depth)
+            if type(values) is not list:
+                return {}
+            if depth >= DEEPEST:
+                return as_text(values)
+            return {
+                pair["key"]: any_value(pair.get("value"), depth + 1)
+                for pair in values
+                if type(pair) is dict and type(pair.get("key")) is str
+            }
+        if kind in ("bytesValue", "bytes_value"):
+            return inner if type(inner) is str else None
+    return None
+
+
+def _double(inner: Json) -> float | int | None:
+    if type(inner) is str:
+        try:
+            inner = float(inner)
+        except ValueError:
+            return None
+    if isinstance(inner, bool) or not isinstance(inner, int | float) or not math.isfinite(inner):
+        return None
+    return inner
+
+
+def plain(value: Json, depth: int = 1) -> Json:
+    """A JSON value as it stands, made safe (see above); an integer of more than 64 bits becomes text."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int:
+        return value if -_INT64 <= value < _INT64 else str(value)
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is list:
+        return [plain(item, depth + 1) for item in value] if depth < DEEPEST else as_text(value)
+    if kind is dict:
+        return {key: plain(item, depth + 1) for key, item in value.items()} if depth < DEEPEST else as_text(value)
+    return None
+
+
+def as_text(value: Json) -> str:
+    """JSON text of a value that is nested too deeply to be kept as one."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return "[nested too deeply to be shown]"

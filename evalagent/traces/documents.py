@@ -1,0 +1,142 @@
+"""A text that holds JSON values, one a line or not, as those values with the line where each starts.
+
+A value may stand on its line alone, spread over many lines (pretty-printed), or follow the one before without a line
+end. What cannot be read is given as a `Fault`, and reading goes on at the next line.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import orjson
+
+from evalagent.model import Json
+
+DEEPEST_TEXT = 400
+"""Brackets in one another that are read where the fast parser gave up; it takes 1,024 itself."""
+_PATIENCE = 8
+"""How often the whole text may be gone through in vain for the end of values that do not end: keeps hostile text linear."""
+
+
+class Fault(NamedTuple):
+    """Why the value that starts here could not be read."""
+
+    reason: str
+
+
+class Document(NamedTuple):
+    """A value with the line where it starts (from 1) and its text, for parsing it again exactly."""
+
+    line: int
+    value: Json
+    text: bytes
+
+
+_TOKEN = re.compile(
+    rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|[\[\]{}"]|\n\{\s*"[rR]esource_?(?:[sS]pans|[lL]ogs|[mM]etrics)"'
+)
+_NOT_BLANK = re.compile(rb"[^ \t\r\n\x00\x1e]")
+
+
+def documents(text: bytes) -> Iterator[Document]:
+    """Every value of the text in order; a value that could not be read is a Fault."""
+    position, line, size = 0, 1, len(text)
+    patience = _PATIENCE * size + 65536
+    while True:
+        found = _NOT_BLANK.search(text, position)
+        if found is None:
+            return
+        line += text.count(b"\n", position, found.start())
+        position = found.start()
+        stop = text.find(b"\n", position)
+        stop = size if stop < 0 else stop
+        row = text[position:stop]
+        try:
+            yield Document(line, orjson.loads(row), row)
+            position = stop
+            continue
+        except orjson.JSONDecodeError as error:
+            reason = str(error)
+        end = None
+        if row[:1] in b"{[" and patience > 0:
+            end, looked = _end(text, position)
+            if end is None:
+                patience -= looked - position
+                reason = "the value is cut off" if looked >= stop else reason
+        piece = row if end is None else text[position:end]
+        value = _parsed(piece, reason)
+        yield Document(line, value, piece)
+        if isinstance(value, Fault) or end is None:
+            position = stop  # the next line may be good, even inside what looked like this value
+        else:
+            line += piece.count(b"\n")
+            position = end
+
+
+def _end(text: bytes, start: int) -> tuple[int | None, int]:
+    """Where the object or list that starts at `start` ends, or None; and how far was looked."""
+    depth = 0
+    listed = text[start : start + 1] == b"["
+    for token in _TOKEN.finditer(text, start):
+        mark = token.group()
+        if mark in (b"{", b"["):
+            depth += 1
+        elif mark in (b"}", b"]"):
+            depth -= 1
+            if depth == 0:
+                return token.end(), token.end()
+        elif mark == b'"':
+            return None, token.start()  # a text that does not end on its line
+        elif mark[:1] == b"\n":
+            if not (listed and depth == 1):
+                return None, token.start()  # the next request begins: this one was cut
+            depth += 1
+    return None, len(text)
+
+
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+
+
+def _parsed(piece: bytes, reason: str) -> Json | Fault:
+    """The value of a text that the fast parser may have refused."""
+    try:
+        return orjson.loads(piece)
+    except orjson.JSONDecodeError:
+        pass
+    text = piece.decode("utf-8", "replace")
+    repaired = _ESCAPE.sub(lambda match: b"\\ufffd" if match.group(1) else match.group(), text.encode())
+    try:
+        return orjson.loads(repaired)
+    except orjson.JSONDecodeError:
+        return exact(repaired, reason)
+
+
+def exact(piece: bytes, reason: str = "no JSON value") -> Json | Fault:
+    """The value with integers of any size exact, and `NaN` and `Infinity` taken; slower."""
+    if _depth(piece) > DEEPEST_TEXT:
+        return Fault(f"nested deeper than {DEEPEST_TEXT} levels")
+    try:
+        return json.loads(piece.decode("utf-8", "replace"), strict=False, parse_int=_integer)
+    except (ValueError, RecursionError):
+        return Fault(f"no JSON value: {reason}"[:200])
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= 40 else digits
+
+
+def _depth(piece: bytes) -> int:
+    depth = deepest = 0
+    for token in _TOKEN.finditer(piece):
+        mark = token.group()
+        if mark in (b"{", b"["):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in (b"}", b"]"):
+            depth -= 1
+        elif mark[:1] == b"\n":
+            depth += 1
+    return deepest

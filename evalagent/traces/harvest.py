@@ -1,0 +1,20 @@
+"""What the readers of the wire formats put together while they go through one file."""
+
+from evalagent.model import LogRecord, Rejected, Span
+
+
+class Harvest:
+    """Spans, log records and rejected pieces of one file, in the order in which they stand there."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.line = 0
+        """Where the value that is being read starts, from 1; 0: the whole file."""
+        self.formats: set[str] = set()
+        self.spans: list[Span] = []
+        self.logs: list[LogRecord] = []
+        self.rejected: list[Rejected] = []
+
+    def reject(self, reason: str, line: int | None = None) -> None:
+        """Name a piece that could not be read; what is around it is read all the same."""
+        self.rejected.append(Rejected(self.file, self.line if line is None else line, reason))

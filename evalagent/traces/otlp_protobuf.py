@@ -1,0 +1,315 @@
+"""OTLP in protobuf → the same request in OTLP/JSON's shape, ids in hex as OTLP/JSON wants them.
+
+The wire format is read here field by field, by the numbers of opentelemetry-proto 1.x, and not by the generated
+classes: those lose a whole request for one text of broken UTF-8 or one bad span, and their JSON mapping writes ids in
+base64. Unknown fields are passed over. 64-bit numbers are written as text, as protobuf's JSON mapping does.
+"""
+
+import base64
+import math
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from evalagent.model import Json
+
+Signal = Literal["traces", "logs", "metrics"]
+DEEPEST = 64
+"""AnyValues in one another; what is deeper is left as bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A request, and why parts of it are missing."""
+
+    request: dict[str, Json]
+    lost: tuple[str, ...] = ()
+
+
+class MalformedProtobuf(ValueError):
+    """The bytes are no protobuf message of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    kind: str
+    """text, hex, base64, enum, number, int64, fixed64, double, bool, or the name of a message."""
+    many: bool = False
+
+
+_MESSAGES: dict[str, dict[int, _Field]] = {
+    "traces": {1: _Field("resourceSpans", "resource_spans", True)},
+    "logs": {1: _Field("resourceLogs", "resource_logs", True)},
+    "resource_spans": {
+        1: _Field("resource", "resource"),
+        2: _Field("scopeSpans", "scope_spans", True),
+        3: _Field("schemaUrl", "text"),
+    },
+    "resource_logs": {
+        1: _Field("resource", "resource"),
+        2: _Field("scopeLogs", "scope_logs", True),
+        3: _Field("schemaUrl", "text"),
+    },
+    "resource": {1: _Field("attributes", "key_value", True), 2: _Field("droppedAttributesCount", "number")},
+    "scope_spans": {1: _Field("scope", "scope"), 2: _Field("spans", "span", True), 3: _Field("schemaUrl", "text")},
+    "scope_logs": {
+        1: _Field("scope", "scope"),
+        2: _Field("logRecords", "log_record", True),
+        3: _Field("schemaUrl", "text"),
+    },
+    "scope": {
+        1: _Field("name", "text"),
+        2: _Field("version", "text"),
+        3: _Field("attributes", "key_value", True),
+        4: _Field("droppedAttributesCount", "number"),
+    },
+    "span": {
+        1: _Field("traceId", "hex"),
+        2: _Field("spanId", "hex"),
+        3: _Field("traceState", "text"),
+        4: _Field("parentSpanId", "hex"),
+        5: _Field("name", "text"),
+        6: _Field("kind", "enum"),
+        7: _Field("startTimeUnixNano", "fixed64"),
+        8: _Field("endTimeUnixNano", "fixed64"),
+        9: _Field("attributes", "key_value", True),
+        10: _Field("droppedAttributesCount", "number"),
+        11: _Field("events", "event", True),
+        12: _Field("droppedEventsCount", "number"),
+        13: _Field("links", "link", True),
+        14: _Field("droppedLinksCount", "number"),
+        15: _Field("status", "status"),
+        16: _Field("flags", "fixed32"),
+    },
+    "event": {
+        1: _Field("timeUnixNano", "fixed64"),
+        2: _Field("name", "text"),
+        3: _Field("attributes", "key_value", True),
+        4: _Field("droppedAttributesCount", "number"),
+    },
+    "link": {
+        1: _Field("traceId", "hex"),
+        2: _Field("spanId", "hex"),
+        3: _Field("traceState", "text"),
+        4: _Field("attributes", "key_value", True),
+        5: _Field("droppedAttributesCount", "number"),
+        6: _Field("flags", "fixed32"),
+    },
+    "status": {2: _Field("message", "text"), 3: _Field("code", "enum")},
+    "log_record": {
+        1: _Field("timeUnixNano", "fixed64"),
+        2: _Field("severityNumber", "enum"),
+        3: _Field("severityText", "text"),
+        5: _Field("body", "any_value"),
+        6: _Field("attributes", "key_value", True),
+        7: _Field("droppedAttributesCount", "number"),
+        8: _Field("flags", "fixed32"),
+        9: _Field("traceId", "hex"),
+        10: _Field("spanId", "hex"),
+        11: _Field("observedTimeUnixNano", "fixed64"),
+        12: _Field("eventName", "text"),
+    },
+    "key_value": {1: _Field("key", "text"), 2: _Field("value", "any_value")},
+    "any_value": {
+        1: _Field("stringValue", "text"),
+        2: _Field("boolValue", "bool"),
+        3: _Field("intValue", "int64"),
+        4: _Field("doubleValue", "double"),
+        5: _Field("arrayValue", "array_value"),
+        6: _Field("kvlistValue", "kvlist_value"),
+        7: _Field("bytesValue", "base64"),
+    },
+    "array_value": {1: _Field("values", "any_value", True)},
+    "kvlist_value": {1: _Field("values", "key_value", True)},
+}
+_ALONE = {"span", "log_record", "key_value", "event", "link"}
+"""What may be bad without costing what holds it."""
+_WIRE = {"enum": 0, "number": 0, "int64": 0, "bool": 0, "fixed64": 1, "double": 1, "fixed32": 5}
+_ALWAYS: Mapping[str, dict[str, Json]] = {
+    "span": {"traceId": "", "spanId": "", "parentSpanId": "", "name": "", "status": {}},
+    "log_record": {"body": {}, "traceId": "", "spanId": ""},
+    "key_value": {"key": "", "value": {}},
+    "link": {"traceId": "", "spanId": ""},
+    "resource_spans": {"resource": {}},
+    "resource_logs": {"resource": {}},
+    "scope_spans": {"scope": {}},
+    "scope_logs": {"scope": {}},
+}
+"""Fields that a collector writes even where they are empty."""
+
+
+def decode(data: bytes, signal: Literal["traces", "logs"]) -> Decoded:
+    """An export request of one signal. Raises MalformedProtobuf if even its frame cannot be read."""
+    lost: list[str] = []
+    return Decoded(_message(data, 0, len(data), signal, 0, lost), tuple(lost))
+
+
+def _varint(data: bytes, position: int, end: int) -> tuple[int, int]:
+    found = shift = 0
+    while position < end and shift < 70:
+        byte = data[position]
+        position += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found & 0xFFFFFFFFFFFFFFFF, position
+        shift += 7
+    raise MalformedProtobuf(f"a number without end at byte {position}")
+
+
+def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """(number, wire type, value or start, end) of each field of a message."""
+    while position < end:
+        tag, position = _varint(data, position, end)
+        number, wire = tag >> 3, tag & 7
+        if number == 0:
+            raise MalformedProtobuf(f"no field at byte {position}")
+        if wire == 0:
+            value, position = _varint(data, position, end)
+            yield number, wire, value, position
+            continue
+        if wire == 2:
+            length, position = _varint(data, position, end)
+        elif wire in (1, 5):
+            length = 8 if wire == 1 else 4
+        else:
+            raise MalformedProtobuf(f"wire type {wire} at byte {position}")
+        if position + length > end:
+            raise MalformedProtobuf(f"a field runs over the end at byte {position}")
+        yield number, wire, position, position + length
+        position += length
+
+
+def _message(data: bytes, start: int, end: int, kind: str, depth: int, lost: list[str]) -> dict[str, Json]:
+    known = _MESSAGES[kind]
+    found: dict[str, Json] = dict(_ALWAYS.get(kind, ()))
+    for number, wire, value, stop in fields(data, start, end):
+        field = known.get(number)
+        if field is None or wire != _WIRE.get(field.kind, 2):
+            continue
+        try:
+            item = _value(data, value, stop, field.kind, depth, lost)
+        except MalformedProtobuf as error:
+            if field.kind not in _ALONE:
+                raise
+            lost.append(f"{field.name}: {error}")
+            continue
+        if field.many:
+            held = found.get(field.name)
+            if held is None:
+                found[field.name] = [item]
+            else:
+                held.append(item)
+        elif kind == "any_value":
+            found = {field.name: item}  # a oneof: the last wins
+        else:
+            found[field.name] = item
+    return found
+
+
+def _value(data: bytes, value: int, stop: int, kind: str, depth: int, lost: list[str]) -> Json:
+    if kind == "text":
+        return data[value:stop].decode("utf-8", "replace")
+    if kind == "any_value":
+        if depth >= DEEPEST:
+            return {"bytesValue": base64.b64encode(data[value:stop]).decode()}
+        return _message(data, value, stop, kind, depth + 1, lost)
+    if kind in _MESSAGES:
+        return _message(data, value, stop, kind, depth, lost)
+    if kind == "hex":
+        return data[value:stop].hex()
+    if kind == "fixed64":
+        return str(int.from_bytes(data[value:stop], "little"))
+    if kind == "fixed32":
+        return int.from_bytes(data[value:stop], "little")
+    if kind == "int64":
+        return str(value - (1 << 64) if value >> 63 else value)
+    if kind == "bool":
+        return bool(value)
+    if kind == "double":
+        number = struct.unpack_from("<d", data, value)[0]
+        if math.isfinite(number):
+            return number
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    if kind == "base64":
+        return base64.b64encode(data[value:stop]).decode()
+    return value & 0xFFFFFFFF
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def messages(data: bytes) -> list[tuple[int, int]] | None:
+    """Where the requests of a binary file lie: one alone, or each after its length (varint, or 4 bytes as the
+    collector's file exporter writes). None: the file is not of that kind."""
+    if not data or data[:1] in (b"{", b"["):
+        return None
+    if _is_request(data, 0, len(data)):
+        return [(0, len(data))]
+    for wide in (True, False):
+        found = _delimited(data, wide)
+        if found:
+            return found
+    return None
+
+
+def _delimited(data: bytes, wide: bool) -> list[tuple[int, int]] | None:
+    found: list[tuple[int, int]] = []
+    position, size = 0, len(data)
+    while position < size:
+        if wide:
+            start = position + 4
+            length = int.from_bytes(data[position:start], "big")
+        else:
+            try:
+                length, start = _varint(data, position, size)
+            except MalformedProtobuf:
+                return found or None
+        whole = start + length <= size
+        if not _is_request(data, start, start + length) if whole else not found:
+            return None
+        found.append((start, start + length))
+        position = start + length
+    return found
+
+
+def _is_request(data: bytes, start: int, end: int) -> bool:
+    """Whether these bytes are nothing but fields number 1, each a message that holds messages under 1 to 3."""
+    try:
+        parts = list(fields(data, start, end))
+        return all(number == 1 and wire == 2 for number, wire, _, _ in parts) and all(
+            inner in (1, 2, 3, 1000) and kind == 2
+            for _, _, begin, stop in parts
+            for inner, kind, _, _ in fields(data, begin, stop)
+        )
+    except MalformedProtobuf:
+        return False
+
+
+def signal(data: bytes, start: int, end: int) -> Signal | None:
+    """What a request carries, told by the wire types of its first record; None where it holds no record.
+
+    Only a log record begins with a fixed 64-bit number, only a span has two further on, a metric has none.
+    """
+    for begin, stop in _paths(data, start, end, 3):
+        sizes = {(number, wire): last - at for number, wire, at, last in fields(data, begin, stop)}
+        if (1, 1) in sizes or (11, 1) in sizes:
+            return "logs"
+        if (7, 1) in sizes or (8, 1) in sizes or (sizes.get((1, 2)) == 16 and sizes.get((2, 2)) == 8):
+            return "traces"
+        return "metrics" if (1, 2) in sizes else "logs"
+    return None
+
+
+def _paths(data: bytes, start: int, end: int, levels: int) -> Iterator[tuple[int, int]]:
+    """The messages `levels` deep: field 1 of the request, then field 2 and field 2."""
+    here = [(start, end)]
+    for level in range(levels):
+        here = [
+            (begin, stop)
+            for place in here
+            for number, wire, begin, stop in fields(data, *place)
+            if wire == 2 and number == (1 if level == 0 else 2)
+        ]
+    yield from here

@@ -1,0 +1,95 @@
+"""Bytes of a file as given → the bytes that were packed in it: gzip and zstd by their magic numbers, UTF-16 by its mark."""
+
+import zlib
+
+import zstandard
+
+from evalagent.traces.harvest import Harvest
+
+MOST_UNPACKED = 4 << 30
+"""Bytes that one file may unpack to: a small file must not fill the memory."""
+_PIECE = 1 << 20
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def unpack(data: bytes, harvest: Harvest, most: int = MOST_UNPACKED) -> bytes:
+    """The content; of a damaged or too large archive what could be unpacked, with the fault rejected under line 0."""
+    if data[:2] == b"\x1f\x8b":
+        data = _gunzip(data, harvest, most)
+    elif data[:4] == _ZSTD:
+        data = _unzstd(data, harvest, most)
+    elif data[4:8] == _ZSTD:
+        data = _unframed(data, harvest, most)
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", "replace").encode()
+    return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _gunzip(data: bytes, harvest: Harvest, most: int) -> bytes:
+    found, size, rest = [], 0, data
+    while rest[:2] == b"\x1f\x8b":
+        member = zlib.decompressobj(wbits=31)
+        try:
+            while not member.eof:
+                piece = member.decompress(rest, _PIECE)
+                rest = member.unconsumed_tail
+                found.append(piece)
+                size += len(piece)
+                if size > most:
+                    harvest.reject(f"unpacks to more than {most} bytes; the rest was not read", 0)
+                    return b"".join(found)
+                if not piece and not rest and not member.eof:
+                    harvest.reject("the gzip data ends too early; what was there is read", 0)
+                    return b"".join(found)
+        except zlib.error as error:
+            harvest.reject(f"damaged gzip data, read up to there: {error}", 0)
+            return b"".join(found)
+        rest = member.unused_data
+    if rest.strip(b"\0"):
+        harvest.reject(f"{len(rest)} bytes after the end of the gzip data", 0)
+    return b"".join(found)
+
+
+def _unzstd(data: bytes, harvest: Harvest, most: int) -> bytes:
+    found, size, rest = [], 0, data
+    while rest[:4] == _ZSTD:
+        frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+        try:
+            for start in range(0, len(rest), _PIECE // 8):
+                piece = frame.decompress(rest[start : start + _PIECE // 8])
+                found.append(piece)
+                size += len(piece)
+                if size > most:
+                    harvest.reject(f"unpacks to more than {most} bytes; the rest was not read", 0)
+                    return b"".join(found)
+                if frame.eof:
+                    rest = frame.unused_data + rest[start + _PIECE // 8 :]
+                    break
+            else:
+                harvest.reject("the zstd data ends too early; what was there is read", 0)
+                return b"".join(found)
+        except zstandard.ZstdError as error:
+            harvest.reject(f"damaged zstd data, read up to there: {error}", 0)
+            return b"".join(found)
+    if rest.strip(b"\0"):
+        harvest.reject(f"{len(rest)} bytes after the end of the zstd data", 0)
+    return b"".join(found)
+
+
+def _unframed(data: bytes, harvest: Harvest, most: int) -> bytes:
+    """What the collector's file exporter writes with `compression: zstd`: each request by itself, after its length.
+
+    JSON comes out one request a line, protobuf after its length again.
+    """
+    found: list[bytes] = []
+    position, size = 0, 0
+    while position < len(data) and size <= most:
+        start = position + 4
+        position = start + int.from_bytes(data[position:start], "big")
+        if data[start : start + 4] != _ZSTD or position > len(data):
+            harvest.reject(f"a cut or damaged record at byte {start - 4}; what came before is read", 0)
+            break
+        piece = _unzstd(data[start:position], harvest, most - size)
+        size += len(piece)
+        found.append(piece + b"\n" if piece[:1] == b"{" else len(piece).to_bytes(4, "big") + piece)
+    return b"".join(found)
