@@ -47,7 +47,7 @@ def attributes(raw: Json) -> tuple[dict[str, Json], int]:
 
 
 def any_value(value: Json, depth: int = 1) -> Json:
-    """The plain value of an AnyValue `{"stringValue": …}` and so on; an empty one, or one of an unknown kind, is None."""
+    """The plain value of an AnyValue (`{"stringValue": …}` and so on); an empty or unknown one is None."""
     if type(value) is not dict:
         return plain(value, depth)
     for kind, inner in value.items():

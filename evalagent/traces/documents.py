@@ -16,7 +16,7 @@ from evalagent.model import Json
 DEEPEST_TEXT = 400
 """Brackets in one another that are read where the fast parser gave up; it takes 1,024 itself."""
 _PATIENCE = 8
-"""How often the whole text may be gone through in vain for the end of values that do not end: keeps hostile text linear."""
+"""How often the text may be gone through in vain for the end of values that have none: keeps hostile text linear."""
 
 
 class Fault(NamedTuple):

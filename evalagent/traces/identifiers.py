@@ -24,7 +24,7 @@ NO_TRACE_ID = hashlib.sha256(b"no trace id").hexdigest()[:32]
 
 
 def trace_id(value: Json) -> str | None:
-    """32 lower-case hex characters from hex, base64, `0x…`, a UUID or a decimal integer; None for absent or all zero."""
+    """32 lower-case hex characters from hex, base64, `0x…`, a UUID or a decimal integer; None: absent or zero."""
     if type(value) is str and len(value) == 32 and _HEX(value):
         return _nonzero(value.lower())
     return _id(value, 16)
@@ -96,7 +96,7 @@ def integer(value: Json) -> int | None:
 
 
 def nanoseconds(value: Json) -> int:
-    """A time of OTLP: nanoseconds as number or text; also ISO 8601 and JavaScript's [seconds, nanoseconds]. 0: unknown."""
+    """A time of OTLP, in ns: number or text; also ISO 8601 and JavaScript's [seconds, nanoseconds]. 0: unknown."""
     if type(value) is int:
         return value if 0 <= value < _LAST_NS else 0
     found = integer(value)

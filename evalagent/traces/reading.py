@@ -119,12 +119,12 @@ class _Dispatch:
 
     def document(self, document: Document) -> None:
         """One value of the text; read again with exact integers where an id was larger than the fast parser's."""
-        spans, logs, rejected = (len(held) for held in self._held())
+        harvest = self.harvest
+        spans, logs, rejected = len(harvest.spans), len(harvest.logs), len(harvest.rejected)
         try:
             self.value(document.value)
         except InexactId:
-            for held, size in zip(self._held(), (spans, logs, rejected), strict=True):
-                del held[size:]
+            del harvest.spans[spans:], harvest.logs[logs:], harvest.rejected[rejected:]
             value = exact(document.text)
             if isinstance(value, Fault):
                 self.harvest.reject(value.reason)
@@ -133,9 +133,6 @@ class _Dispatch:
                 self.value(value)
             except InexactId as error:
                 self.harvest.reject(str(error))
-
-    def _held(self) -> tuple[list[Span], list[LogRecord], list[Rejected]]:
-        return self.harvest.spans, self.harvest.logs, self.harvest.rejected
 
     def value(self, value: Json) -> None:
         """One value: a list is read item by item, an object that only wraps another is opened."""

@@ -112,11 +112,11 @@ def _attributes(raw: Mapping[str, Json]) -> tuple[dict[str, Json], int]:
 def _flattened(columns: Mapping[str, Json]) -> dict[str, Json]:
     """Columns whose values are objects or lists of objects, as dotted and numbered attributes; no nulls."""
     found: dict[str, Json] = {}
-    todo = [(key, plain(value)) for key, value in reversed(columns.items())]
+    todo = [(key, plain(value)) for key, value in reversed(list(columns.items()))]
     while todo:
         key, value = todo.pop()
         if type(value) is dict:
-            todo.extend((f"{key}.{name}", inner) for name, inner in reversed(value.items()))
+            todo.extend((f"{key}.{name}", inner) for name, inner in reversed(list(value.items())))
         elif type(value) is list and any(type(item) is dict for item in value):
             todo.extend((f"{key}.{number}", value[number]) for number in range(len(value) - 1, -1, -1))
         elif value is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from evalagent.model import Json, Span
+from evalagent.model import Json, Span, Status
 from evalagent.traces.anyvalues import plain
 from evalagent.traces.harvest import Harvest
 from evalagent.traces.identifiers import integer
@@ -101,7 +101,7 @@ def _message(raw: Mapping[str, Json]) -> list[Turn]:
     answers = [part for part in parts if part["type"] == "tool_call_response"]
     others = [part for part in parts if part["type"] != "tool_call_response"]
     turns = [Turn({"role": "tool", "parts": [answer]}, raw) for answer in answers]
-    return turns + [Turn({"role": role, "parts": others}, raw)] if others or not turns else turns
+    return [*turns, Turn({"role": role, "parts": others}, raw)] if others or not turns else turns
 
 
 def _parts(content: Json) -> list[dict[str, Json]]:
@@ -181,14 +181,18 @@ def _spans(held: Mapping[str, Json], turns: Sequence[Turn], name: str) -> list[S
             asked |= {part["id"]: part for part in parts if part["type"] == "tool_call" and type(part["id"]) is str}
             found = _chat(held, turns, position)
             after = end
-            spans.append(Span(trace, identity(position, "chat"), root, _named("chat", found, "gen_ai.request.model"), start, end,
-                              attributes=found, scope=SCOPE))  # fmt: skip
+            title = _named("chat", found, "gen_ai.request.model")
+            spans.append(
+                Span(trace, identity(position, "chat"), root, title, start, end, attributes=found, scope=SCOPE)
+            )
         elif role == "tool" and parts:
             found = _tool(parts[0], asked)
             bad = parts[0].get("is_error") is True
+            state: Status = "error" if bad else "unset"
             said = str(parts[0].get("response") or "")[:500] if bad else ""
-            spans.append(Span(trace, identity(position, "tool"), root, _named("execute_tool", found, "gen_ai.tool.name"),
-                              after or start, end, "error" if bad else "unset", said, found, scope=SCOPE))  # fmt: skip
+            title = _named("execute_tool", found, "gen_ai.tool.name")
+            own = identity(position, "tool")
+            spans.append(Span(trace, own, root, title, after or start, end, state, said, found, scope=SCOPE))
     return spans
 
 
@@ -251,20 +255,17 @@ def _chat(held: Mapping[str, Json], turns: Sequence[Turn], position: int) -> dic
 
 
 def _tool(part: Mapping[str, Json], asked: Mapping[Json, Mapping[str, Json]]) -> dict[str, Json]:
-    found: dict[str, Json] = {"gen_ai.operation.name": "execute_tool"}
     identity = part.get("id")
     call = asked.get(identity, {}) if type(identity) is str else {}
-    for key, value in (
-        ("gen_ai.tool.name", call.get("name") or part.get("name")),
-        ("gen_ai.tool.call.id", identity),
-        ("gen_ai.tool.call.arguments", call.get("arguments")),
-        ("gen_ai.tool.call.result", part.get("response")),
-    ):
-        if value is not None:
-            found[key] = value
-    if part.get("is_error") is True:
-        found["error.type"] = "tool_error"
-    return found
+    said = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": call.get("name") or part.get("name"),
+        "gen_ai.tool.call.id": identity,
+        "gen_ai.tool.call.arguments": call.get("arguments"),
+        "gen_ai.tool.call.result": part.get("response"),
+        "error.type": "tool_error" if part.get("is_error") is True else None,
+    }
+    return {key: value for key, value in said.items() if value is not None}
 
 
 def _named(operation: str, found: Mapping[str, Json], key: str) -> str:

@@ -1,4 +1,4 @@
-"""Bytes of a file as given → the bytes that were packed in it: gzip and zstd by their magic numbers, UTF-16 by its mark."""
+"""Bytes of a file → what is packed in them: gzip and zstd by their magic numbers, UTF-16 by its mark."""
 
 import zlib
 
