@@ -58,9 +58,7 @@ class Composer:
     def question(self, step: Step, warnings: tuple[str, ...], show: bool) -> Question:
         rubric = (step.aspect or "answer") if step.kind == "llm" else _RUBRICS.get(step.kind, step.kind)
         if not show:
-            return Question(
-                step.trace_id, step.step_id, step.kind, step.aspect, step.node, rubric, warnings=warnings
-            )
+            return Question(step.trace_id, step.step_id, step.kind, step.aspect, step.node, rubric, warnings=warnings)
         pieces, omitted = self._pieces(step)
         return Question(
             step.trace_id, step.step_id, step.kind, step.aspect, step.node, rubric, pieces, omitted, warnings

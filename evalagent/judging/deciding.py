@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from evalagent.checks.checking import COMPLETE, known_codes
+from evalagent.checks.codes import CodeInfo
 from evalagent.judging.composing import Composer, unshowable
 from evalagent.judging.questions import Piece, Question
 from evalagent.model import Finding, OwnFault, Step, Trace, Verdict
@@ -42,8 +44,6 @@ def decide(
     `skipped` are codes of checks that were switched off: silence of a check that never spoke decides nothing. With
     `show=False` the questions hold no text: cheaper, and enough where no judge will be asked.
     """
-    from evalagent.checks.checking import COMPLETE, known_codes
-
     codes = known_codes()
     by_step: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -77,7 +77,7 @@ def not_judged_verdicts(questions: Iterable[Question], reason: str) -> dict[str,
     }
 
 
-def _failed(step: Step, errors: list[Finding], codes: Mapping[str, "CodeInfo"]) -> Verdict:
+def _failed(step: Step, errors: list[Finding], codes: Mapping[str, CodeInfo]) -> Verdict:
     """The finding that blames the step most gives category and fault; all of them are told."""
 
     def blame(finding: Finding) -> OwnFault:
@@ -108,9 +108,7 @@ def _passed(step: Step, findings: list[Finding]) -> Verdict:
     reason = "the checks, which decide this kind of step completely, found nothing against it"
     if made_good:
         reason = f"what went wrong here ({', '.join(made_good)}) was made good, and the checks found nothing else"
-    return Verdict(
-        step.trace_id, step.step_id, METRIC, "pass", 1.0, "no", "rules", reason, step.aspect
-    )
+    return Verdict(step.trace_id, step.step_id, METRIC, "pass", 1.0, "no", "rules", reason, step.aspect)
 
 
 def _not_judged(step: Step, reason: str) -> Verdict:

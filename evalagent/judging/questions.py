@@ -43,4 +43,5 @@ class Question:
     omitted: tuple[str, ...] = ()
     """What of the step's surroundings is left out or was cut before it came to us, in our words."""
     warnings: tuple[str, ...] = ()
-    """Codes of the warnings that checks have on this step: not shown, but a judge who sees nothing wrong is asked again."""
+    """Codes of the warnings that checks have on this step: not shown, but where a judge sees nothing wrong, a stronger
+    one looks too."""
