@@ -1,0 +1,191 @@
+"""The OpenTelemetry SDK of the agent's process: what it exports, and that it has been exported when the process ends."""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+LIMITS = {
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "8192",  # OpenInference writes a message as several attributes; 128 loses the first ones
+    "OTEL_SPAN_EVENT_COUNT_LIMIT": "8192",
+}
+GRACE_S = 1.5
+"""How long a signal may wait for the flush; the sandbox kills two seconds after it asked."""
+
+
+def start() -> None:
+    """Make an exporting provider the global one; an agent that sets its own keeps its own."""
+    for name, value in LIMITS.items():
+        os.environ.setdefault(name, value)
+    processor = OpenSpans(BatchSpanProcessor(Careful(OTLPSpanExporter(timeout=5)), 65536, 200, 512))
+    provider = TracerProvider(span_limits=SpanLimits(), shutdown_on_exit=False)
+    provider.add_span_processor(processor)
+    trace.set_tracer_provider(provider)
+    _yield_to_the_agents_own(provider, processor)
+    _carry_context_into_threads()
+    atexit.register(_finish, provider, processor, "the process ended first")
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, frame: _terminated(provider, processor, number, frame))
+
+
+class OpenSpans(SpanProcessor):
+    """Hands spans on, and remembers which are open: a step that hangs must be seen when the agent is stopped."""
+
+    def __init__(self, inner: SpanProcessor) -> None:
+        self._inner = inner
+        self._open: dict[int, Span] = {}
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self._open[span.get_span_context().span_id] = span
+        self._inner.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._open.pop(span.get_span_context().span_id, None)
+        self._inner.on_end(span)
+
+    def end_all(self, why: str) -> None:
+        """End what is open, youngest first, and say on each that it did not end by itself."""
+        for span in reversed(list(self._open.values())):
+            span.set_attribute("evalagent.interrupted", why)
+            span.set_status(trace.Status(trace.StatusCode.ERROR, f"interrupted: {why}"))
+            span.end()
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        return self._inner.force_flush(timeout_millis)
+
+
+class Careful(SpanExporter):
+    """One span that cannot be encoded (a lone surrogate, say) must not cost the batch it is in."""
+
+    def __init__(self, inner: SpanExporter) -> None:
+        self._inner = inner
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        try:
+            return self._inner.export(spans)
+        except Exception:  # noqa: BLE001
+            results = [self._one(span) for span in spans]
+        return SpanExportResult.SUCCESS if all(results) else SpanExportResult.FAILURE
+
+    def _one(self, span: ReadableSpan) -> bool:
+        for form in (span, scrubbed(span)):
+            try:
+                return self._inner.export([form]) is SpanExportResult.SUCCESS
+            except Exception as error:  # noqa: BLE001
+                problem = error
+        sys.stderr.write(f"evalagent hook: the span {span.name!r:.80} could not be encoded and is lost: {problem!r:.200}\n")
+        return False
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        return self._inner.force_flush(timeout_millis)
+
+
+def scrubbed(span: ReadableSpan) -> ReadableSpan:
+    """The span with every text made valid Unicode and its events reduced to their names."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, str):
+            return value.encode("utf-8", "backslashreplace").decode()
+        return [clean(item) for item in value] if isinstance(value, list | tuple) else value
+
+    return ReadableSpan(
+        name=str(clean(span.name)),
+        context=span.get_span_context(),
+        parent=span.parent,
+        resource=span.resource,
+        attributes={str(clean(key)): clean(value) for key, value in (span.attributes or {}).items()},  # type: ignore[misc]
+        events=[type(event)(str(clean(event.name)), {k: clean(v) for k, v in (event.attributes or {}).items()}, event.timestamp)
+                for event in span.events],  # type: ignore[misc]
+        links=span.links,
+        kind=span.kind,
+        status=trace.Status(span.status.status_code, str(clean(span.status.description or "")) or None)
+        if span.status.status_code is trace.StatusCode.ERROR else span.status,
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
+
+
+class Joined(SpanProcessor):
+    """Takes the spans of a provider that the agent made itself, unless that exports by OTLP already."""
+
+    def __init__(self, provider: TracerProvider, processor: OpenSpans) -> None:
+        self._provider, self._processor = provider, processor
+        self._needed: bool | None = None
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        if self._needed is None:
+            self._needed = not self._exports_otlp()
+        if self._needed:
+            self._processor.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._needed:
+            self._processor.on_end(span)
+
+    def shutdown(self) -> None:
+        """Ours is shut down with our own provider."""
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        return self._processor.force_flush(timeout_millis) if self._needed else True
+
+    def _exports_otlp(self) -> bool:
+        processors = getattr(self._provider._active_span_processor, "_span_processors", ())
+        exporters = (getattr(processor, "span_exporter", None) for processor in processors)
+        return any("OTLP" in type(exporter).__name__ for exporter in exporters)
+
+
+def _yield_to_the_agents_own(ours: TracerProvider, processor: OpenSpans) -> None:
+    """OpenTelemetry lets a global provider be set once; the agent's comes after ours and has to win."""
+    refuse_second = trace.set_tracer_provider
+
+    def set_tracer_provider(theirs: trace.TracerProvider) -> None:
+        if trace.get_tracer_provider() is ours:
+            trace._TRACER_PROVIDER_SET_ONCE = type(trace._TRACER_PROVIDER_SET_ONCE)()
+            trace._TRACER_PROVIDER = None
+        refuse_second(theirs)
+        if isinstance(theirs, TracerProvider):
+            theirs.add_span_processor(Joined(theirs, processor))
+
+    trace.set_tracer_provider = set_tracer_provider
+
+
+def _carry_context_into_threads() -> None:
+    """Let spans of a thread or an executor's job be children of the span that started it."""
+    try:
+        from opentelemetry.instrumentation.threading import ThreadingInstrumentor
+    except ImportError:
+        import evalagent_threads
+
+        evalagent_threads.carry_context()
+    else:
+        ThreadingInstrumentor().instrument()
+
+
+def _finish(provider: TracerProvider, processor: OpenSpans, why: str) -> None:
+    processor.end_all(why)
+    provider.shutdown()
+
+
+def _terminated(provider: TracerProvider, processor: OpenSpans, number: int, _frame: FrameType | None) -> None:
+    """Flush in a thread of its own, since the interrupted code may hold the exporter's lock; then die of the signal."""
+    flush = threading.Thread(target=_finish, args=(provider, processor, "the agent was stopped by SIGTERM"), daemon=True)
+    flush.start()
+    flush.join(GRACE_S)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
