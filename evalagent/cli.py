@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -92,15 +92,132 @@ def run(
     The run is a Prefect flow: against the server of PREFECT_API_URL if that is set, else against one that lives as long
     as the command. A run that was killed is resumed by giving the same command again.
     """
-    from evalagent.adapters import flow_runs, runs, stored_records
+    from evalagent.adapters import flow_runs, pipeline, runs
     from evalagent.reporting import text
 
     _one_of("--sandbox", sandbox, ("process", "docker"))
     path = flow_runs.run(suite, trials=trials, judge=judge, sandbox=sandbox, only=tuple(only or ()), verbose=verbose)
-    record = stored_records.record(path)
+    record = pipeline.record_of(runs.plan_of(path))
     typer.echo(text.render(record))
     typer.echo(f"report: {path / 'report.html'}")
-    typer.echo(f"all runs: {runs.home_of(path) / 'warehouse.duckdb'} (DuckDB)")
+    typer.echo(f"all runs: {path.parent.parent / 'warehouse.duckdb'} (DuckDB)")
     if not os.environ.get("PREFECT_API_URL"):
         typer.echo("Prefect UI: `make server` in the checkout, then http://127.0.0.1:4200; this run is listed there")
     raise typer.Exit(record.exit_code)
+
+
+RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, an --out folder, or `latest`.")]
+HOME = Annotated[Path | None, typer.Option(help="Where runs live: EVALAGENT_HOME, else .evalagent in this folder.")]
+
+
+@app.command()
+def report(
+    named: RUN,
+    format: Annotated[str, typer.Option(help="html, md, json or junit")] = "md",
+    out: Annotated[Path | None, typer.Option(help="File to write; standard output if not given.")] = None,
+    home: HOME = None,
+) -> None:
+    """Print a run's report, or write it to a file."""
+    from evalagent.adapters import runs
+    from evalagent.adapters.files import bytes_of, write_bytes
+    from evalagent.adapters.outputs import RENDERERS
+
+    _one_of("--format", format, tuple(RENDERERS))
+    data = bytes_of(runs.find_run(named, _home(home)) / RENDERERS[format][0])
+    if out is None:
+        sys.stdout.buffer.write(data)
+    else:
+        write_bytes(out, data)
+        typer.echo(out)
+
+
+@app.command()
+def compare(earlier: RUN, later: RUN, home: HOME = None) -> None:
+    """Two runs of a suite, case by case: what changed, with an interval. Exit 1 if the later one is worse for sure."""
+    from evalagent.adapters import comparing
+
+    result = comparing.compare(earlier, later, _home(home))
+    typer.echo(result.text)
+    raise typer.Exit(1 if result.worse else 0)
+
+
+@app.command()
+def doctor() -> None:
+    """What this machine has (Docker, collector, keys, Prefect, disk), and how to get the rest. Exit 0 always."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from evalagent.adapters import machine
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "what", "found", "how to get it"):
+        table.add_column(column, overflow="fold")
+    for capability in machine.inspect():
+        mark = "yes" if capability.available else "no"
+        table.add_row(mark, capability.name, capability.detail, "" if capability.available else capability.how_to_get)
+    Console(highlight=False).print(table)
+
+
+@store_app.command("rebuild")
+def store_rebuild(home: HOME = None) -> None:
+    """Make the warehouse anew from the run folders."""
+    from evalagent.adapters.store import Store
+
+    where = _home(home)
+    for name, count in Store(where).rebuild(where).items():
+        typer.echo(f"{name}: {count} rows")
+
+
+@store_app.command("query")
+def store_query(sql: Annotated[str, typer.Argument(help="A reading SQL query.")], home: HOME = None) -> None:
+    """Ask the warehouse: tables runs, trials, spans, steps, edges, findings, verdicts, attributions, outcomes."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from evalagent.adapters.store import Store
+
+    columns, found = Store(_home(home)).query(sql)
+    table = Table(*columns, box=None)
+    for row in found:
+        table.add_row(*("" if value is None else str(value) for value in row))
+    Console(highlight=False, markup=False).print(table)
+
+
+def _home(given: Path | None) -> Path:
+    from evalagent.adapters import settings
+
+    configured = given or settings.load().home
+    return Path(configured).expanduser().resolve() if configured else Path.cwd() / ".evalagent"
+
+
+def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise UsageError(f"{value!r} is not one of {', '.join(known)}", key=option)
+
+
+def main() -> None:
+    """The program: errors of ours become one line and their exit code; anything else is a fault of ours, 70."""
+    try:
+        app(standalone_mode=True)
+    except EvalAgentError as error:
+        typer.echo(f"evalagent: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: what is not foreseen is ours
+        sys.exit(_our_fault(error))
+
+
+def _our_fault(error: BaseException) -> int:
+    """Write what happened to a file that the user can send; 70."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("w", prefix="evalagent-fault-", suffix=".txt", delete=False) as file:
+        file.write(f"evalagent {__version__}, Python {sys.version}\n\n")
+        file.write("".join(traceback.format_exception(error)))
+    typer.echo(f"evalagent: a fault of ours, not of your agent: {type(error).__name__}: {error}", err=True)
+    typer.echo(f"evalagent: what happened is in {file.name}; please send it with what you called", err=True)
+    return 70

@@ -34,11 +34,21 @@ class Answers:
     """Why no more was asked; empty if all was."""
 
 
+def why_not(error: object) -> str:
+    """The reason that a step is not judged, from what its judge failed with."""
+    return f"{BUDGET_SPENT if isinstance(error, BudgetSpent) else NO_ANSWER}: {error}"
+
+
+def ask_each(judge: judges.Judge, questions: Sequence[Question], at_once: int) -> tuple[Verdict, ...]:
+    """A verdict for every question, in their order."""
+    with ThreadPoolExecutor(at_once) as pool:
+        return tuple(pool.map(lambda question: answer(judge, question), questions))
+
+
 def ask_all(questions: Sequence[Question], judge: str, settings: Settings, limits: JudgeSettings | None) -> Answers:
     """Every question to the judge of that name, a bounded number at once."""
     asked = judges.judge(judge, settings, limits or JudgeSettings())
-    with ThreadPoolExecutor(settings.parallel) as pool:
-        verdicts = tuple(pool.map(lambda question: answer(asked, question), questions))
+    verdicts = ask_each(asked, questions, settings.parallel)
     spent = next((v.reason for v in verdicts if v.reason.startswith(BUDGET_SPENT)), "")
     return Answers(verdicts, asked.use(), spent)
 
@@ -47,8 +57,5 @@ def answer(judge: judges.Judge, question: Question) -> Verdict:
     """The judge's verdict, or not_judged with the reason: a failing judge is never a failing agent."""
     try:
         return judge.ask_question(question)
-    except BudgetSpent as error:
-        reason = f"{BUDGET_SPENT}: {error}"
-    except (JudgeUnavailable, JudgeRefused) as error:
-        reason = f"{NO_ANSWER}: {error}"
-    return not_judged_verdicts([question], reason)[question.step_id]
+    except (BudgetSpent, JudgeUnavailable, JudgeRefused) as error:
+        return not_judged_verdicts([question], why_not(error))[question.step_id]

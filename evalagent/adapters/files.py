@@ -33,6 +33,14 @@ def text_of(path: Path) -> str:
         raise UsageError(f"cannot be read: {error.strerror}", file=str(path)) from error
 
 
+def bytes_of(path: Path) -> bytes:
+    """A file's content; UsageError if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", file=str(path)) from error
+
+
 def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
     """A suite and its cases, with every file they name checked to be there."""
     if path.is_dir():

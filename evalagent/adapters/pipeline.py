@@ -172,10 +172,10 @@ def questions(plan: RunPlan) -> tuple[Question, ...]:
     return tuple(question for decision in decisions(plan, show=True).values() for question in decision.questions)
 
 
-def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[tuple[str, str], str]) -> dict[str, int]:
+def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[str, str]) -> dict[str, int]:
     """Verdicts by rule and by model, and one on each whole trace → verdicts.jsonl; how many of each.
 
-    `failures`: (trace id, step id) → why nobody could answer.
+    `failures`: `trace id/step id` → why nobody could answer.
     """
     given = {(v.trace_id, v.step_id): v for v in answered}
     findings = stored.findings(plan.path)
@@ -190,7 +190,7 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
             if at in given:
                 steps[question.step_id] = given[at]
                 continue
-            why = failures.get(at) or (asking.NO_ANSWER if model else asking.NO_MODEL)
+            why = failures.get("/".join(at)) or (asking.NO_ANSWER if model else asking.NO_MODEL)
             steps |= not_judged_verdicts([question], why)
         own = [f for f in findings if f.trace_id == trace.trace_id]
         everything += [steps[step.step_id] for step in trace.steps if step.step_id in steps]
@@ -295,7 +295,7 @@ def scorecard(plan: RunPlan) -> dict[str, Any]:
     """The numbers of the run → summary.json."""
     numbers = summary(record_of(plan))
     write_json(plan.path / "summary.json", numbers)
-    return numbers
+    return {**numbers, "folder": plan.folder}
 
 
 def report(plan: RunPlan) -> Path:

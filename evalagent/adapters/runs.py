@@ -138,11 +138,16 @@ def open_run(
     return RunPlan(run_id, str(folder), str(suite_file.resolve()), count, tuple(only), judge, sandbox)
 
 
-def close_run(plan: RunPlan, exit_code: int, passed_gate: bool | None = None) -> None:
+def close_run(plan: RunPlan, exit_code: int) -> None:
     """Mark a run as finished and let go of it."""
     told = read_run(plan.path) | {"finished": datetime.now(UTC).isoformat(timespec="seconds"), "exit_code": exit_code}
-    write_json(plan.path / "run.json", told if passed_gate is None else told | {"passed_gate": passed_gate})
+    write_json(plan.path / "run.json", told)
     release_run(plan)
+
+
+def mark_gate(folder: Path, passed: bool) -> None:
+    """Remember of a finished run whether it was no worse than the one before it: only such a run is a baseline."""
+    write_json(folder / "run.json", read_run(folder) | {"passed_gate": passed})
 
 
 def release_run(plan: RunPlan) -> None:
@@ -168,6 +173,21 @@ def find_run(named: str, home: Path) -> Path:
     if named in known:
         return runs / named
     raise UsageError(f"no run {named!r} under {runs}; there are {', '.join(known[-5:]) or 'none'}", key="run")
+
+
+def plan_of(folder: Path) -> RunPlan:
+    """The plan that a run folder was made by."""
+    told = read_run(folder)
+    return RunPlan(
+        told["run_id"],
+        str(folder),
+        told["suite_file"],
+        told["trials"],
+        tuple(told["only"]),
+        told["judge"],
+        told["sandbox"],
+        resumed=True,
+    )
 
 
 def planned_trials(plan: RunPlan) -> tuple[PlannedTrial, ...]:

@@ -1,0 +1,124 @@
+"""What a terminal shows at the end: the verdict, the numbers, what failed and why."""
+
+from collections.abc import Iterable
+
+from evalagent.model import Step, Trace
+from evalagent.records import RunRecord
+from evalagent.statistics.intervals import Interval
+from evalagent.statistics.scorecard import Scorecard, Success, scorecard
+from evalagent.statistics.units import Unit, units
+
+SHOWN = 12
+"""Failed runs listed; the rest is counted, and in the report."""
+_WORDS = {"pass": "pass", "fail": "fail", "not_judged": "not judged"}
+
+
+def render(record: RunRecord) -> str:
+    """Plain text, one screen. Control characters of traces are taken out, so that nothing steers the terminal."""
+    card = scorecard(record)
+    runs = units(record)
+    lines = [f"{record.title}: {_headline(record)}", ""]
+    lines += _numbers(card)
+    lines += ["", *_cases(runs)] if record.trials else []
+    lines += ["", *_failed(record, runs)] if any(run.verdict == "fail" for run in runs) else []
+    lines += ["", *_not_judged(record)] if record.exit_code in (3, 4) else []
+    return _plain("\n".join(lines)) + "\n"
+
+
+def _headline(record: RunRecord) -> str:
+    words = {
+        0: "passed" if record.verdict == "pass" else "nothing found wrong",
+        1: "the agent failed",
+        3: "could not be judged",
+        4: "the evaluation's own budget ran out",
+    }
+    return f"{words.get(record.exit_code, 'ended')} (exit {record.exit_code})"
+
+
+def _numbers(card: Scorecard) -> list[str]:
+    rows = [("runs that passed", _success(card.success))]
+    if len(card.pass_hat_k) > 1:
+        last = card.pass_hat_k[-1]
+        rate = "-" if last.rate is None else f"{last.rate:.0%}"
+        rows.append((f"all {last.k} runs of a case pass", f"{rate} of {last.cases} cases{_interval(last.interval)}"))
+    if card.held_out:
+        rows.append(("held-out cases", _success(card.held_out)))
+    share = "-" if card.coverage.share is None else f"{card.coverage.share:.0%}"
+    judges = ", ".join(f"{count} by {judge}" for judge, count in card.coverage.by_judge.items())
+    rows.append(
+        ("steps judged", f"{share} ({card.coverage.judged} of {card.coverage.steps}{'; ' if judges else ''}{judges})")
+    )
+    if card.within_budget:
+        rows.append(("runs within budget", f"{card.within_budget.within} of {card.within_budget.n}"))
+    tokens = "not known" if card.tokens.total is None else f"{card.tokens.total:,.0f}"
+    cost = "not known" if card.cost_usd.total is None else f"${card.cost_usd.total:.4f}"
+    rows.append(("the agent spent", f"{tokens} tokens, {cost}"))
+    if card.intermittent:
+        rows.append(("intermittent cases", ", ".join(card.intermittent)))
+    width = max(len(name) for name, _ in rows)
+    return [f"  {name:<{width}}  {value}" for name, value in rows]
+
+
+def _success(success: Success) -> str:
+    if success.rate is None:
+        return f"none judged, {success.not_judged} not judged"
+    open_ = f"; {success.not_judged} not judged" if success.not_judged else ""
+    return f"{success.rate:.0%} ({success.passed} of {success.n}){_interval(success.interval)}{open_}"
+
+
+def _interval(interval: Interval | None) -> str:
+    return f", 95 % interval {interval.low:.0%} to {interval.high:.0%}" if interval else ""
+
+
+def _cases(runs: Iterable[Unit]) -> list[str]:
+    by_case: dict[str, list[Unit]] = {}
+    for run in runs:
+        by_case.setdefault(run.case_id, []).append(run)
+    width = max(len("case"), *map(len, by_case))
+    lines = [f"  {'case':<{width}}  runs  pass  fail  not judged"]
+    for case, mine in by_case.items():
+        count = {word: sum(run.verdict == word for run in mine) for word in _WORDS}
+        mixed = "  intermittent" if count["pass"] and count["fail"] else ""
+        lines.append(
+            f"  {case:<{width}}  {len(mine):>4}  {count['pass']:>4}  {count['fail']:>4}  {count['not_judged']:>10}{mixed}"
+        )
+    return lines
+
+
+def _failed(record: RunRecord, runs: Iterable[Unit]) -> list[str]:
+    failed = [run for run in runs if run.verdict == "fail"]
+    traces = {trace.trace_id: trace for trace in record.traces}
+    lines = ["failed runs, the step each first went wrong in, and why:"]
+    for run in failed[:SHOWN]:
+        name = run.case_id if run.trial is None else f"{run.case_id} #{run.trial}"
+        lines.append(f"  {name}: {run.reasons[0][:160] if run.reasons else 'failed'}")
+        for attribution in record.attributions:
+            if attribution.trace_id not in {trace.trace_id for trace in run.traces}:
+                continue
+            trace = traces[attribution.trace_id]
+            first = _step(trace, attribution.first_failing_step)
+            if first:
+                lines.append(f"      first failing step: {first}")
+            for cause in attribution.root_causes[:1]:
+                where = (
+                    _step(trace, cause.step_id) if cause.step_id != attribution.first_failing_step else "the same step"
+                )
+                unsure = " (ambiguous)" if attribution.ambiguous else ""
+                lines.append(f"      root cause: {where}{unsure}: {cause.reason[:160]}")
+    if len(failed) > SHOWN:
+        lines.append(f"  … and {len(failed) - SHOWN} more, in the report")
+    return lines
+
+
+def _step(trace: Trace, step_id: str | None) -> str:
+    found: tuple[int, Step] | None = next(((n, s) for n, s in enumerate(trace.steps, 1) if s.step_id == step_id), None)
+    return f"step {found[0]} of {len(trace.steps)}, {found[1].kind} {found[1].name}" if found else ""
+
+
+def _not_judged(record: RunRecord) -> list[str]:
+    lines = ["not judged, because:", *(f"  {reason}" for reason in record.reasons[:SHOWN])]
+    return lines + ([f"  … and {len(record.reasons) - SHOWN} more"] if len(record.reasons) > SHOWN else [])
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c == "\n" or c.isprintable() else " " for c in text)
