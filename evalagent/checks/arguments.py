@@ -174,7 +174,7 @@ def _validator(parameters: Mapping[str, Json]) -> Any:
         return iter(())
 
     guarded = {"$ref": reference, "$dynamicRef": nothing, "pattern": nothing, "uniqueItems": unique}
-    return validators.extend(Draft202012Validator, guarded)(schema, registry=Registry())
+    return validators.extend(Draft202012Validator, guarded)(schema, registry=Registry())  # type: ignore[no-untyped-call]
 
 
 def _lower_types(schema: Json) -> Json:

@@ -15,7 +15,11 @@ def failures(trace: Trace, calls: Calls) -> Iterator[Finding]:
             continue
         code = "soft_error" if failure.soft else "tool_error"
         how = "came back without error, but says" if failure.soft else "failed"
-        evidence = {"cause": failure.cause, "own_fault": failure.own_fault, "category": failure.category}
+        evidence: dict[str, object] = {
+            "cause": failure.cause,
+            "own_fault": failure.own_fault,
+            "category": failure.category,
+        }
         yield _finding(call.step, calls, code, f"`{call.step.name:.100}` {how}: {failure.text}", evidence)
     for step in trace.steps:
         if step.kind == "retrieval" and step.error is not None:

@@ -1,0 +1,180 @@
+"""Where a failure began: from each failing step back along edges of evidence to the worst failing parent, repeated.
+
+The rule is the published one for causal chains of agent steps (worst failing parent, repeated), made iterative and
+honest: a step that nobody judged on the way, or a way by time order alone, gives a candidate and never a claim.
+Time and space are linear in steps and edges.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evalagent.attribution.judged import Judged, read_judged
+from evalagent.model import Attribution, Finding, Recovered, RootCause, Ruling, Step, Trace, Verdict
+
+_LONGER_PATHS = 200_000
+"""So many step ids are spent at most on following a cause beyond the symptoms that are put down to it."""
+
+
+def attribute(
+    trace: Trace,
+    verdicts: Mapping[str, Verdict],
+    findings: Sequence[Finding],
+    failed: bool | None,
+    tau: float = 0.7,
+) -> Attribution:
+    """First failing step, ranked root causes and recovered errors of one trace.
+
+    `verdicts` are by step id. A step fails by its verdict, by a score under `tau`, or by an error finding. `failed` is
+    what the end state says: True, False, or None where nobody graded it. Where the end state is right, a step that only
+    a judge holds for bad is listed as recovered; an error finding still counts.
+    """
+    judged = read_judged(trace, verdicts, findings, failed, tau)
+    recovered = tuple(sorted(judged.recovered, key=lambda r: judged.order[r.step_id]))
+    verdict = _verdict(trace, judged, verdicts, failed)
+    if not judged.failing:
+        unexplained = verdict == "fail"
+        return Attribution(trace.trace_id, verdict, None, (), recovered, ambiguous=unexplained)
+    chains = _walk(judged)
+    first = min(judged.failing, key=lambda i: (judged.steps[i].start_ns, i))
+    return Attribution(
+        trace_id=trace.trace_id,
+        verdict=verdict,
+        first_failing_step=judged.steps[first].step_id,
+        root_causes=_causes(judged, chains),
+        recovered=recovered,
+        ambiguous=bool(chains.doubts),
+    )
+
+
+def _verdict(trace: Trace, judged: Judged, verdicts: Mapping[str, Verdict], failed: bool | None) -> Ruling:
+    if failed or judged.failing or judged.trace_errors:
+        return "fail"
+    if failed is False:
+        return "pass"
+    whole = trace.steps and all(
+        ((v := verdicts.get(s.step_id)) is not None and v.verdict == "pass") or s.step_id in judged.excused
+        for s in trace.steps
+    )
+    return "pass" if whole else "not_judged"
+
+
+@dataclass(slots=True)
+class _Chains:
+    """What the walk found, by position of the step."""
+
+    origin: dict[int, int] = field(default_factory=dict)
+    """failing step -> where its failure began."""
+    up: dict[int, int] = field(default_factory=dict)
+    """the next step on the way back."""
+    near: dict[int, int] = field(default_factory=dict)
+    """step that nobody judged -> the worst failing step behind it."""
+    doubts: dict[int, str] = field(default_factory=dict)
+    """candidate origin -> why it is no more than that."""
+    also: set[int] = field(default_factory=set)
+    """failing steps that may be origins themselves, though an earlier failing step is behind them."""
+
+
+def _walk(judged: Judged) -> _Chains:
+    """One pass, parents before children."""
+    chains = _Chains()
+    for at in range(len(judged.steps)):
+        if at in judged.failing:
+            _trace_back(judged, chains, at)
+        elif at in judged.unjudged:
+            behind = [p for p in judged.evidence(at) if p in judged.failing]
+            behind += [chains.near[p] for p in judged.evidence(at) if p in chains.near]
+            if behind:
+                worst = min(behind, key=judged.badness)
+                chains.near[at] = worst
+                chains.up[at] = next(p for p in judged.evidence(at) if p == worst or chains.near.get(p) == worst)
+    return chains
+
+
+def _trace_back(judged: Judged, chains: _Chains, at: int) -> None:
+    parents = judged.evidence(at)
+    failing = sorted((p for p in parents if p in judged.failing), key=judged.badness)
+    if failing:
+        worst = failing[0]
+        chains.origin[at], chains.up[at] = chains.origin[worst], worst
+        rivals = {chains.origin[p] for p in failing if judged.score(p) == judged.score(worst)} - {chains.origin[worst]}
+        unsure = [o for o in (*rivals, chains.origin[worst]) if rivals and judged.own_fault(o) != "yes"]
+        for origin in unsure:
+            chains.doubts.setdefault(origin, "another failing step is as bad and as near")
+        return
+    fault = judged.own_fault(at)
+    chains.origin[at] = at
+    if fault == "yes":
+        return
+    dark = [p for p in parents if p in judged.unjudged]
+    behind = [p for p in dark if p in chains.near]
+    if behind:
+        way = min(behind, key=lambda p: judged.badness(chains.near[p]))
+        source = chains.origin[chains.near[way]]
+        chains.origin[at], chains.up[at] = source, way
+        chains.doubts[source] = f"the way to it leads through step {judged.steps[way].step_id}, which nobody judged"
+        if fault == "unknown":
+            chains.also.add(at)
+            chains.doubts[at] = f"step {judged.steps[way].step_id} before it was judged by nobody"
+    elif dark:
+        chains.doubts[at] = f"step {judged.steps[dark[0]].step_id} before it was judged by nobody"
+    elif any(p in judged.failing for p in judged.weak(at)) or (not parents and judged.weak(at)):
+        chains.doubts[at] = "what came before is known by order of time alone"
+    elif judged.outside(at):
+        chains.doubts[at] = "it depends on a step of another trace"
+    elif fault == "no":
+        chains.doubts[at] = "its fault was in its inputs, and none of the steps behind it is known to have failed"
+
+
+def _causes(judged: Judged, chains: _Chains) -> tuple[RootCause, ...]:
+    """The origins, those of the last symptom first, then by how many failing steps they explain, then the worst."""
+    last: dict[int, int] = {}
+    weight: dict[int, int] = {}
+    for at in sorted(judged.failing):
+        origin = chains.origin[at]
+        last[origin] = at
+        weight[origin] = weight.get(origin, 0) + 1
+    for at in chains.also:
+        last.setdefault(at, at)
+        weight.setdefault(at, 0)
+    final = chains.origin[max(judged.failing)]
+    ranked = sorted(last, key=lambda o: (o != final, -weight[o], judged.badness(o)))
+    forward = _forward(judged)
+    spare = _LONGER_PATHS
+    causes = []
+    for origin in ranked:
+        path = [last[origin]]
+        while path[-1] != origin:
+            path.append(chains.up[path[-1]])
+        path.reverse()
+        while spare > 0 and path[-1] in forward:
+            path.append(forward[path[-1]])
+            spare -= 1
+        step = judged.steps[origin]
+        ids = tuple(judged.steps[i].step_id for i in path)
+        reason = _reason(judged, chains, origin, len(ids), weight[origin])
+        causes.append(RootCause(step.step_id, judged.shown_score(origin), judged.category(origin), ids, reason))
+    return tuple(causes)
+
+
+def _forward(judged: Judged) -> dict[int, int]:
+    """failing step -> the last failing step that depends on it directly."""
+    forward: dict[int, int] = {}
+    for at in sorted(judged.failing):
+        for parent in judged.evidence(at):
+            if parent in judged.failing:
+                forward[parent] = at
+    return forward
+
+
+def _reason(judged: Judged, chains: _Chains, origin: int, length: int, explained: int) -> str:
+    step: Step = judged.steps[origin]
+    said = judged.reason(origin)
+    parts = [f"{step.kind} `{step.name:.80}` failed" + (f": {said}" if said else "")]
+    if explained > 1:
+        parts.append(f"{explained - 1} failing {'step' if explained == 2 else 'steps'} after it follow from it")
+    doubt = chains.doubts.get(origin)
+    parts.append(f"not certain: {doubt}" if doubt else "no step that it depends on failed")
+    return "; ".join(parts)
+
+
+__all__ = ["Recovered", "attribute"]
