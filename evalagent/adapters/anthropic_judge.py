@@ -5,6 +5,7 @@ The SDK is imported when the first client is made: it takes seconds.
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -30,6 +31,9 @@ class Model(Protocol):
     def endpoint(self) -> str:
         """Who is asked, for the cache key; empty for the vendor itself."""
 
+    def refusal(self, model: str) -> str | None:
+        """Why no call of this model can succeed any more; None as long as nothing is known against it."""
+
     def ask(self, request: JudgeRequest) -> Reply: ...
 
 
@@ -39,36 +43,46 @@ class MessagesModel:
     def __init__(self, make_client: Callable[[], Any], endpoint: str) -> None:
         self._make_client = make_client
         self._client: Any = None
+        self._lock = threading.Lock()
         self._endpoint = endpoint
-        self._dead: dict[str, JudgeRefused] = {}
+        self._dead: dict[str, str] = {}
 
     @property
     def endpoint(self) -> str:
         return self._endpoint
 
+    def refusal(self, model: str) -> str | None:
+        return self._dead.get(model)
+
+    def client(self) -> Any:
+        """The SDK's client; UsageError if it cannot be made."""
+        with self._lock:
+            if self._client is None:
+                import anthropic
+
+                try:
+                    self._client = self._make_client()
+                except (anthropic.AnthropicError, ImportError, RuntimeError, ValueError) as error:
+                    raise UsageError(f"the judge's client cannot be made: {_told(error)}", key="--judge") from error
+            return self._client
+
     def ask(self, request: JudgeRequest) -> Reply:
         """One call, with the SDK's own further tries. JudgeUnavailable: the endpoint failed in a way that passes.
-        JudgeRefused: it will not answer this; where key or model are at fault, no later call of this model is made."""
-        if dead := self._dead.get(request.model):
-            raise dead
+        JudgeRefused: it will not answer this; where key or model are at fault, `refusal` says so from then on."""
+        client = self.client()
         import anthropic
 
-        if self._client is None:
-            try:
-                self._client = self._make_client()
-            except (anthropic.AnthropicError, ImportError, ValueError) as error:
-                raise UsageError(f"the judge's client cannot be made: {_told(error)}", key="--judge") from error
         wire = body(request)
         extra = {"temperature": wire.pop("temperature")} if "temperature" in wire else None
         try:
-            message = self._client.messages.create(**wire, extra_body=extra)
+            message = client.messages.create(**wire, extra_body=extra)
         except anthropic.APIStatusError as error:
             raise self._of_status(request.model, error) from error
         except anthropic.APIConnectionError as error:
             raise JudgeUnavailable(f"{request.model}: {_told(error)}") from error
         except (anthropic.APIError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise JudgeUnavailable(f"{request.model}: the reply could not be read: {_told(error)}") from error
-        except (anthropic.AnthropicError, TypeError) as error:  # no key, no credentials
+        except (anthropic.AnthropicError, RuntimeError, TypeError) as error:  # no key, no credentials
             raise self._latched(request.model, f"{request.model}: {_told(error)}") from error
         return _reply(message, request.model)
 
@@ -80,8 +94,8 @@ class MessagesModel:
         return self._latched(model, told) if status in LATCHING else JudgeRefused(told)
 
     def _latched(self, model: str, told: str) -> JudgeRefused:
-        self._dead[model] = JudgeRefused(told)
-        return self._dead[model]
+        self._dead[model] = told
+        return JudgeRefused(told)
 
 
 def newest(family: str, models: Iterable[str]) -> str | None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from evalagent.adapters.anthropic_judge import Model, anthropic_model, newest, sdk_models
+from evalagent.adapters.anthropic_judge import MessagesModel, Model, anthropic_model, newest, sdk_models
 from evalagent.adapters.bedrock_judge import bedrock_id, bedrock_model
 from evalagent.adapters.reply_cache import ReplyCache
 from evalagent.adapters.settings import Settings
-from evalagent.errors import UsageError
+from evalagent.errors import JudgeRefused, UsageError
 from evalagent.judging.cascade import Ladder
 from evalagent.judging.cascade import judge as cascade
 from evalagent.judging.deciding import Question, not_judged_verdicts
@@ -59,18 +59,19 @@ def judge(
         return NoModel(name)
     form, key_env = settings.judge_form, None
     cheap, strong = said.cheap or settings.judge_cheap, said.strong or settings.judge_strong
-    model: Model
+    model: MessagesModel
     if name == "anthropic":
-        if not settings.judge_base_url and not has_key(os.environ):
-            raise UsageError(
-                "no key for the judge: set ANTHROPIC_API_KEY, or judge by rules with `--judge rules`", key="--judge"
-            )
         model = anthropic_model(
             base_url=settings.judge_base_url or os.environ.get("ANTHROPIC_BASE_URL") or None,
             api_key=None,
             timeout_s=settings.judge_timeout_s,
             retries=settings.judge_retries,
         )
+        client = model.client()
+        if not any(getattr(client, held, None) for held in ("api_key", "auth_token", "credentials")):
+            raise UsageError(
+                "no key for the judge: set ANTHROPIC_API_KEY, or judge by rules with `--judge rules`", key="--judge"
+            )
     elif name == "bedrock":
         model = bedrock_model(
             api=settings.bedrock_api,
@@ -120,8 +121,11 @@ def read_rubrics(folder: Path | None) -> Rubrics:
 
 
 def has_key(environment: Mapping[str, str]) -> bool:
-    """Whether there are credentials for the vendor's API."""
-    return any(environment.get(name) for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
+    """Whether the environment names credentials for the vendor's API; quick, without asking the SDK."""
+    return any(
+        environment.get(f"ANTHROPIC_{name}")
+        for name in ("API_KEY", "AUTH_TOKEN", "PROFILE", "IDENTITY_TOKEN", "IDENTITY_TOKEN_FILE")
+    )
 
 
 class NoModel:
@@ -188,6 +192,8 @@ class ModelJudge:
             return reply
 
     def _call(self, request: JudgeRequest) -> Reply:
+        if told := self._model.refusal(request.model):
+            raise JudgeRefused(told)
         reserved = self._meter.reserve(request)
         try:
             reply = self._model.ask(request)
