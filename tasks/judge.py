@@ -43,7 +43,7 @@ def judge_step(plan: RunPlan, question: Question) -> Verdict:
 @task(name="judge-steps", **STAGE)
 def judge_steps(plan: RunPlan, chunk: tuple[Question, ...]) -> tuple[Verdict, ...]:
     """Many steps' verdicts, some at once."""
-    return asking.ask_each(pipeline.judge(plan), chunk, settings.load().parallel)
+    return asking.ask_each(pipeline.judge(plan), chunk, settings.load().judge_concurrency)
 
 
 @task(name="save-verdicts", task_run_name="verdicts of {plan.run_id}", **STAGE)

@@ -1,19 +1,23 @@
 """Asking a model about many steps at once, outside Prefect."""
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from evalagent.adapters import judges
+from evalagent.adapters.files import load_prices
+from evalagent.adapters.reply_cache import ReplyCache
 from evalagent.adapters.settings import Settings
 from evalagent.errors import BudgetSpent, JudgeRefused, JudgeUnavailable
 from evalagent.judging.deciding import Question, not_judged_verdicts
 from evalagent.model import Verdict
 from evalagent.records import JudgeUse
-from evalagent.suites import JudgeSettings
+from evalagent.suites import Suite
 
 
-WITHOUT_MODEL = ("rules", "none")
+WITHOUT_MODEL = judges.WITHOUT_MODEL
 NO_MODEL = "no rule decides this step, and no model was asked: --judge anthropic with ANTHROPIC_API_KEY judges it"
 NOT_ASKED = "nothing was to be judged (--judge none)"
 NO_ANSWER = "the judge gave no answer"
@@ -22,7 +26,23 @@ BUDGET_SPENT = "the judge's own budget is spent"
 
 def chosen(judge: str, settings: Settings) -> str:
     """The judge meant by `auto`: a model where its key is set, else rules."""
-    return ("anthropic" if settings.anthropic_key_set else "rules") if judge == "auto" else judge
+    if judge != "auto":
+        return judge
+    if settings.judge != "auto":
+        return settings.judge
+    return "anthropic" if judges.has_key(os.environ) else "rules"
+
+
+def opened(name: str, settings: Settings, home: Path | None, suite: Suite | None, folder: Path | None) -> judges.Judge:
+    """The judge of that name, with the suite's limits, rubrics and prices, and the replies that the home remembers."""
+    return judges.judge(
+        name,
+        settings,
+        suite.judge if suite else None,
+        rubrics=judges.read_rubrics(folder / suite.rubrics if suite and folder and suite.rubrics else None),
+        cache=ReplyCache(home / "replies") if home else None,
+        price=price_of(load_prices(suite, folder) if suite and folder else None),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +65,11 @@ def ask_each(judge: judges.Judge, questions: Sequence[Question], at_once: int) -
         return tuple(pool.map(lambda question: answer(judge, question), questions))
 
 
-def ask_all(questions: Sequence[Question], judge: str, settings: Settings, limits: JudgeSettings | None) -> Answers:
-    """Every question to the judge of that name, a bounded number at once."""
-    asked = judges.judge(judge, settings, limits or JudgeSettings())
-    verdicts = ask_each(asked, questions, settings.parallel)
+def ask_all(judge: judges.Judge, questions: Sequence[Question], at_once: int) -> Answers:
+    """Every question to the judge, with what it took."""
+    verdicts = ask_each(judge, questions, at_once)
     spent = next((v.reason for v in verdicts if v.reason.startswith(BUDGET_SPENT)), "")
-    return Answers(verdicts, asked.use(), spent)
+    return Answers(verdicts, judge.use(), spent)
 
 
 def answer(judge: judges.Judge, question: Question) -> Verdict:

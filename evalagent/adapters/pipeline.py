@@ -4,6 +4,7 @@ A stage reads what it needs from the folder and leaves its rows there, so that a
 later, by another process. Traces are rebuilt from the stored spans and kept for the next stage of the same process.
 """
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from evalagent import evaluating, rows, trials
-from evalagent.adapters import asking, runs, stored
+from evalagent.adapters import asking, judges, runs, settings, stored
 from evalagent.adapters.files import load_prices, load_suite, write_json, write_lines
 from evalagent.adapters.outputs import write_record
 from evalagent.adapters.runs import CollectedTrial, PlannedTrial, RunPlan
 from evalagent.adapters.store import Store, write_parquet
 from evalagent.adapters.versions import versions
 from evalagent.attribution.attributing import attribute as attribute_trace
-from evalagent.errors import BudgetSpent
 from evalagent.exits import exit_of
 from evalagent.judging.deciding import Decision, Question, decide, not_judged_verdicts
 from evalagent.model import Attribution, Finding, Json, Outcome, Span, Trace, Trial, Verdict
@@ -172,6 +172,22 @@ def questions(plan: RunPlan) -> tuple[Question, ...]:
     return tuple(question for decision in decisions(plan, show=True).values() for question in decision.questions)
 
 
+_judges: dict[str, judges.Judge] = {}
+"""The judge of each run that this process judges: its meter counts over all of the run's tasks."""
+_judges_lock = threading.Lock()
+
+
+def judge(plan: RunPlan) -> judges.Judge:
+    """The run's judge, the same one for all its tasks."""
+    with _judges_lock:
+        if plan.run_id not in _judges:
+            suite_file = Path(plan.suite_file)
+            _judges[plan.run_id] = asking.opened(
+                plan.judge, settings.load(), plan.path.parent.parent, suite_of(plan), suite_file.parent
+            )
+        return _judges[plan.run_id]
+
+
 def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[str, str]) -> dict[str, int]:
     """Verdicts by rule and by model, and one on each whole trace → verdicts.jsonl; how many of each.
 
@@ -196,6 +212,8 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
         everything += [steps[step.step_id] for step in trace.steps if step.step_id in steps]
         everything.append(evaluating.trace_verdict(trace, own, steps, plan.judge))
     write_lines(plan.path / "verdicts.jsonl", map(rows.verdict_row, everything))
+    if model:
+        stored.save_judge_use(plan.path, judge(plan).use())
     return {word: sum(v.verdict == word for v in everything if v.step_id) for word in ("pass", "fail", "not_judged")}
 
 
@@ -307,6 +325,19 @@ def report(plan: RunPlan) -> Path:
     write_parquet(plan.path, (_span_row(span, fate) for span in traces_of(plan).spans))
     Store(plan.path.parent.parent).load(plan.path)
     return plan.path / "report.html"
+
+
+def case_table(plan: RunPlan) -> list[dict[str, Any]]:
+    """One row a case, for the table in the Prefect UI."""
+    table: dict[str, dict[str, Any]] = {}
+    for trial in judged_trials(plan):
+        row = table.setdefault(
+            trial.case_id, {"case": trial.case_id, "runs": 0, "pass": 0, "fail": 0, "not judged": 0, "first failure": ""}
+        )
+        row["runs"] += 1
+        row[trial.verdict.replace("_", " ")] += 1
+        row["first failure"] = row["first failure"] or (trial.reasons[0] if trial.verdict == "fail" and trial.reasons else "")
+    return list(table.values())
 
 
 def _fates(traces: Iterable[Trace]) -> dict[tuple[str, str], str]:

@@ -7,6 +7,7 @@ settings: only the names of the variables that hold them are known, and they are
 # ruff: noqa: RUF009 -- _setting makes dataclass fields
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
@@ -113,7 +114,7 @@ class Settings:
         "STORE", _store, None, "s3://bucket/prefix that run folders are copied to; default: they stay on this machine."
     )
     judge: str = _setting(
-        "JUDGE", _text, "rules", "Judge where --judge is not given: rules, none, anthropic, bedrock or a named one."
+        "JUDGE", _text, "auto", "Judge where --judge is not given: auto (anthropic if it has a key, else rules), rules, ..."
     )
     judge_cheap: str | None = _setting(
         "JUDGE_CHEAP", _text, None, "Model that is asked first; default: the newest Haiku that the SDK knows."
@@ -166,6 +167,13 @@ class Settings:
         "MAX_NODE_TASKS", _whole(0), 200, "Steps of a run that are judged in a Prefect task each; above it in chunks."
     )
     node_chunk: int = _setting("NODE_CHUNK", _whole(1), 100, "Steps in a chunk, where steps are judged in chunks.")
+    parallel_trials: int = _setting("PARALLEL_TRIALS", _whole(1), 4, "Trials under way at once.")
+    collector: str = _setting(
+        "COLLECTOR",
+        _choice("auto", "docker", "embedded"),
+        "auto",
+        "Where spans go: docker (the OpenTelemetry Collector), embedded, or auto (docker where it is ready).",
+    )
     warm: bool = _setting("WARM", _switch, True, "Start trials from a warm Python where the sandbox can.")
     judges: Mapping[str, Endpoint] = field(default_factory=lambda: MappingProxyType({}))
     """Named endpoints, from EVALAGENT_JUDGE_NAME_BASE_URL and its like."""
@@ -181,7 +189,7 @@ _NAMED_READ: Mapping[str, Callable[[str], Any]] = {
     "FORM": _choice("schema", "tool"),
     "KEY_ENV": _text,
 }
-_OF_A_TRIAL = ("EVALAGENT_RUN", "EVALAGENT_CASE", "EVALAGENT_TRIAL", "EVALAGENT_ATTEMPT", "EVALAGENT_HOOK")
+_OF_A_TRIAL = ("EVALAGENT_CHECKOUT", "EVALAGENT_RUN", "EVALAGENT_CASE", "EVALAGENT_TRIAL", "EVALAGENT_ATTEMPT", "EVALAGENT_HOOK")
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
@@ -205,6 +213,11 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
             unknown.append(variable)
     judges = {name: _endpoint(name, said) for name, said in sorted(named.items())}
     return Settings(**values, judges=MappingProxyType(judges), unknown=tuple(unknown))
+
+
+def load() -> Settings:
+    """The settings of this process's environment."""
+    return read_settings(os.environ)
 
 
 def described() -> tuple[tuple[str, str, str], ...]:

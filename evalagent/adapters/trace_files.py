@@ -67,7 +67,10 @@ def evaluate(
         else:
             why = asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
             steps[trace.trace_id] |= not_judged_verdicts(decision.questions, why)
-    answers = asking.ask_all(questions, judge, settings, suite.judge if suite else None) if model else asking.Answers()
+    answers = asking.Answers()
+    if model:
+        asked = asking.opened(judge, settings, settings.home, suite, suite_file.parent if suite_file else None)
+        answers = asking.ask_all(asked, questions, settings.judge_concurrency)
     for verdict in answers.verdicts:
         steps[verdict.trace_id][verdict.step_id or ""] = verdict
     verdicts = [v for trace in built.traces for v in _verdicts(trace, found, steps[trace.trace_id], judge)]
