@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from evalagent.checks.answers import answer_findings
 from evalagent.checks.arguments import undeclared_and_malformed
 from evalagent.checks.calls import read_calls
 from evalagent.checks.codes import CODES, COMPLETE, CodeInfo
 from evalagent.checks.execution import failures, loops, lost, repetitions
+from evalagent.checks.expecting import expectation_findings
+from evalagent.checks.grounding import ungrounded_values, unseen_ids
 from evalagent.checks.settings import Settings, read_settings
+from evalagent.checks.sightings import read_sightings
 from evalagent.model import Expectation, Finding, Json, Trace
 
 __all__ = ["COMPLETE", "CodeInfo", "check", "known_codes", "read_settings"]
@@ -35,6 +39,12 @@ def check(
     found += repetitions(calls, chosen)
     found += loops(calls, chosen)
     found += lost(trace, calls)
+    if not {"id_never_seen", "ungrounded_value"} <= chosen.off:
+        seen = read_sightings(trace, wanted)
+        found += unseen_ids(trace, calls, seen)
+        found += ungrounded_values(trace, calls, seen, chosen)
+    found += answer_findings(trace, wanted, calls)
+    found += expectation_findings(trace, wanted, calls)
     return _ordered(_tuned(found, chosen), calls.positions)
 
 
