@@ -28,21 +28,64 @@ import orjson
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
 
-DEEPEST = 400
+DEEPEST = 300
 """Nesting beyond which a value is not looked into but left out: nothing unseen may pass."""
 _TOO_DEEP = "[masked: nested too deeply]"
 
-_NAMES = (  # fmt: skip
-    "apikey", "password", "passwd", "passphrase", "secret", "secretkey", "secretaccesskey", "accesskey",
-    "accesskeyid", "privatekey", "signingkey", "encryptionkey", "clientsecret", "connectionstring", "authorization",
-    "cookie", "pwd", "sessionkey", "sharedkey", "webhooksecret",
+_NAMES = (
+    "apikey",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "secretkey",
+    "secretaccesskey",
+    "accesskey",
+    "accesskeyid",
+    "privatekey",
+    "signingkey",
+    "encryptionkey",
+    "clientsecret",
+    "connectionstring",
+    "authorization",
+    "cookie",
+    "pwd",
+    "sessionkey",
+    "sharedkey",
+    "webhooksecret",
 )
 _STRONG = ("password", "passwd", "passphrase", "pwd", "secret")
 """Under these a number is a secret too."""
-_HARMLESS_TOKENS = (  # fmt: skip
-    "next", "nextpage", "page", "continuation", "cursor", "sync", "stop", "eos", "bos", "pad", "unk", "sep", "cls",
-    "mask", "start", "end", "first", "last", "per", "output", "input", "prompt", "completion", "cached", "reasoning",
-    "special", "added", "top", "decoded",
+_HARMLESS_TOKENS = (
+    "next",
+    "nextpage",
+    "page",
+    "continuation",
+    "cursor",
+    "sync",
+    "stop",
+    "eos",
+    "bos",
+    "pad",
+    "unk",
+    "sep",
+    "cls",
+    "mask",
+    "start",
+    "end",
+    "first",
+    "last",
+    "per",
+    "output",
+    "input",
+    "prompt",
+    "completion",
+    "cached",
+    "reasoning",
+    "special",
+    "added",
+    "top",
+    "decoded",
 )
 
 
@@ -129,7 +172,7 @@ class _Masker:
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self.patterns = [re.compile(pattern) for pattern in patterns]
-        self.keys = lru_cache(maxsize=8192)(self.text)
+        self.short = lru_cache(maxsize=1 << 15)(self._by_rules)
 
     def value(self, value: Json, depth: int = 0) -> Json:
         """The value with its secrets masked; the very same object if there are none."""
@@ -155,7 +198,7 @@ class _Masker:
             if type(old) in (bool, float) or old is None:
                 items[key] = old
                 continue
-            name = self.keys(key)
+            name = self.text(key)
             secret = _names_a_secret(key) and not (key == "token" and "logprob" in value)
             new = self._sealed(old, _is_strong(key), depth + 1) if secret else self.value(old, depth + 1)
             items[name] = new
@@ -186,19 +229,26 @@ class _Masker:
 
     def text(self, text: str) -> str:
         """A text with the secrets in it masked, those in JSON inside it too, which stays JSON."""
-        if len(text) >= 8:
-            low = text.lower()
-            if any(hint in low for hint in _KEY_HINTS):
+        masked = self.short(text) if len(text) < 48 else self._by_rules(text)
+        for pattern in self.patterns:
+            masked = pattern.sub(_whole, masked)
+        return text if masked == text else masked
+
+    def _by_rules(self, text: str) -> str:
+        if len(text) < 8:
+            return text
+        low = text.lower()
+        for hint in _KEY_HINTS:
+            if hint in low:
                 text = _keyed(text)
                 if "=" in text:
                     text = _ASSIGNED.sub(_assigned, text)
-            for hints, form in _FORMS:
-                for hint in hints:
-                    if hint in low:
-                        text = form.sub(_found, text)
-                        break
-        for pattern in self.patterns:
-            text = pattern.sub(_whole, text)
+                break
+        for hints, form in _FORMS:
+            for hint in hints:
+                if hint in low:
+                    text = form.sub(_found, text)
+                    break
         return text
 
 
