@@ -487,7 +487,7 @@ def leaf(category: str) -> Leaf:
 
 
 def theirs(scheme: str, category: str) -> tuple[str, ...]:
-    """The classes of another scheme (MAST, TRAIL, AgentRx) that a leaf may be; UsageError for an unknown id or scheme."""
+    """The classes of another scheme (MAST, TRAIL, AgentRx) that a leaf may be; UsageError for what is unknown."""
     found = leaf(category)
     if scheme not in CROSSWALKS:
         raise UsageError(f"no crosswalk to {scheme!r}; there are {', '.join(CROSSWALKS)}", key="scheme")

@@ -19,7 +19,7 @@ _PIECES = re.compile(r"[^\s,;|(){}\[\]<>\"'=]+")
 
 
 def responsible_steps(trace: Trace, outcome: Outcome) -> Mapping[int, str]:
-    """Place in `outcome.unexpected` -> id of the tool step that made that change; changes that nothing explains are absent."""
+    """Place in `outcome.unexpected` -> id of the tool step that made that change; what nothing explains is absent."""
     index = _index(trace)
     found = {at: index.writer(change) for at, change in enumerate(outcome.unexpected)}
     return {at: step.step_id for at, step in found.items() if step is not None}
@@ -151,7 +151,7 @@ class _Index:
         return self._silent(key, old, [call for call, counts in seen.items() if counts[0]])
 
     def _silent(self, key: frozenset[str], old: frozenset[str], named: list[int]) -> Step | None:
-        """Of the calls that named a row, the only one that did not merely read it: its result holds none of the old values."""
+        """Of the calls that named a row the only one that did not just read it: its result holds no old value."""
         readers: set[int] = set()
         for mark in old:
             readers.update(self.got.get(mark, ())[:_MANY])

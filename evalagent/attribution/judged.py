@@ -168,7 +168,7 @@ def _excuse_those_who_asked(
     """The model's step whose every call was made good is as blameless as those calls."""
     asked: dict[str, list[Step]] = {}
     for step in steps:
-        if step.kind in ("tool", "handoff") and step.request_step in order:
+        if step.kind in ("tool", "handoff") and step.request_step is not None and step.request_step in order:
             asked.setdefault(step.request_step, []).append(step)
     for asker, calls in asked.items():
         if asker in errors or asker in made_good or not all(call.step_id in made_good for call in calls):

@@ -28,7 +28,7 @@ def _empty(trace: Trace) -> Iterator[Finding]:
 
 
 def _false_success(trace: Trace, calls: Calls) -> Iterator[Finding]:
-    """The last call of its kind failed or never ran, nothing made it good, and the answer claims it without a word of that."""
+    """A call failed or never ran, nothing made it good, and the answer claims it without a word of that."""
     step = calls.answering
     text = _final_text(trace, step)
     if step is None or not text or admits(text) or asks(text):

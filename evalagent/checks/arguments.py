@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -11,6 +11,7 @@ from jsonschema.exceptions import SchemaError, UnknownType, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from evalagent.checks.calls import Calls
 from evalagent.model import Expectation, Finding, Json, Step, ToolRequest, ToolSchema, Trace
 
 _MAX_REFERENCES = 2_000
@@ -32,18 +33,30 @@ class _TooMuch(ValueError):
     """A schema whose references multiply without end."""
 
 
-def undeclared_and_malformed(trace: Trace, expectation: Expectation) -> Iterator[Finding]:
+def undeclared_and_malformed(trace: Trace, expectation: Expectation, calls: Calls) -> Iterator[Finding]:
     """`unknown_tool` and `argument_schema` on the llm steps that asked; on the call itself where no model did."""
     tools = _Tools(trace, expectation)
+    answered = {(s.request_step, s.call_id or s.name): s for s in trace.steps if s.kind in ("tool", "handoff")}
     for step in trace.steps:
         if step.kind == "llm" and step.reply is not None:
             for request in step.reply.requests:
-                yield from _judge(step, request, tools)
+                call = answered.get((step.step_id, request.id or request.name))
+                if call is None or call.kind != "handoff":
+                    yield from (_softened(finding, call, calls) for finding in _judge(step, request, tools))
         elif step.kind == "tool" and step.request_step is None and step.executed and not step.truncated:
             schema = tools.by_name.get(step.name)
             fault = tools.fault(schema, step.arguments, whole=False) if step.arguments is not None else None
             if fault:
                 yield _malformed(step, step.name, step.step_id, fault)
+
+
+def _softened(finding: Finding, call: Step | None, calls: Calls) -> Finding:
+    """A bad request that was turned down and then put right is no longer held against the run."""
+    repair = calls.repairs.get(call.step_id) if call is not None else None
+    if repair is None:
+        return finding
+    evidence = {**finding.evidence, "recovered_by": repair.by, "how": repair.how}
+    return replace(finding, severity="info", evidence=evidence)
 
 
 def _judge(step: Step, request: ToolRequest, tools: "_Tools") -> Iterator[Finding]:
@@ -82,7 +95,7 @@ class _Tools:
     trace: Trace
     expectation: Expectation
     by_name: dict[str, ToolSchema] = field(default_factory=dict)
-    compiled: dict[int, Any] = field(default_factory=dict)
+    compiled: dict[int, "_Guarded | None"] = field(default_factory=dict)
     said: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -102,7 +115,7 @@ class _Tools:
         return frozenset(tool.name for tool in step.tools) | self.said
 
     def knows(self, name: str) -> bool:
-        """A tool declared anywhere in the run is no unknown one: what each call declares is not always captured whole."""
+        """A tool declared anywhere in the run is known: what each call declares is not always captured whole."""
         return name in self.by_name or name.split(".", 1)[-1] in self.by_name
 
     def fault(self, schema: ToolSchema | None, arguments: Json, *, whole: bool) -> tuple[str, str] | None:
@@ -123,9 +136,10 @@ class _Tools:
         value = {} if arguments is None else arguments
         if id(schema) not in self.compiled:
             self.compiled[id(schema)] = _validator(schema.parameters)
-        validator = self.compiled[id(schema)]
-        if validator is None:
+        guarded = self.compiled[id(schema)]
+        if guarded is None:
             return None
+        guarded.spent[0] = 0
         if isinstance(value, Mapping):
             needed = schema.parameters.get("required")
             needed = needed if isinstance(needed, list) else []
@@ -135,7 +149,7 @@ class _Tools:
                 listed = schema.parameters.get("properties")
                 value = {key: item for key, item in value.items() if isinstance(listed, Mapping) and key in listed}
         try:
-            first = next(iter(validator.iter_errors(value)), None)
+            first = next(iter(guarded.validator.iter_errors(value)), None)
         except _UNUSABLE:
             return None
         return None if first is None else _told(first)
@@ -145,7 +159,14 @@ def _told(error: ValidationError) -> tuple[str, str]:
     return ".".join(map(str, error.absolute_path))[:200], str(error.message)[:300]
 
 
-def _validator(parameters: Mapping[str, Json]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    validator: Any
+    spent: list[int]
+    """References followed in the validation at hand."""
+
+
+def _validator(parameters: Mapping[str, Json]) -> _Guarded | None:
     """A validator that never reaches out, never runs a pattern and never expands without end; None if unusable.
 
     Patterns of a trace are not run: one made to be slow would hold up everything.
@@ -174,7 +195,8 @@ def _validator(parameters: Mapping[str, Json]) -> Any:
         return iter(())
 
     guarded = {"$ref": reference, "$dynamicRef": nothing, "pattern": nothing, "uniqueItems": unique}
-    return validators.extend(Draft202012Validator, guarded)(schema, registry=Registry())  # type: ignore[no-untyped-call]
+    extended = validators.extend(Draft202012Validator, guarded)  # type: ignore[no-untyped-call]
+    return _Guarded(extended(schema, registry=Registry()), spent)
 
 
 def _lower_types(schema: Json) -> Json:

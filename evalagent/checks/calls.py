@@ -194,7 +194,7 @@ def _repair(call: Call, failure: Failure, later: _Later) -> Repair | None:
 
 
 def _corrects(call: Call, failure: Failure, later: Call) -> bool:
-    """Whether a later success of the same tool did what this one tried: the same target, or a bad argument put right."""
+    """Whether a later success of the same tool did what this one tried: same target, or a bad argument put right."""
     mine, theirs = leaves(call.step.arguments), leaves(later.step.arguments)
     if failure.cause in ("not_found", "invalid"):
         return True

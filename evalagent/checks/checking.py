@@ -7,7 +7,7 @@ from evalagent.checks.answers import answer_findings
 from evalagent.checks.arguments import undeclared_and_malformed
 from evalagent.checks.calls import read_calls
 from evalagent.checks.codes import CODES, COMPLETE, CodeInfo
-from evalagent.checks.execution import failures, loops, lost, repetitions
+from evalagent.checks.execution import failures, loops, lost, other_failures, repetitions
 from evalagent.checks.expecting import expectation_findings
 from evalagent.checks.grounding import ungrounded_values, unseen_ids
 from evalagent.checks.settings import Settings, read_settings
@@ -34,8 +34,9 @@ def check(
     chosen = read_settings(settings)
     calls = read_calls(trace)
     found: list[Finding] = []
-    found += undeclared_and_malformed(trace, wanted)
-    found += failures(trace, calls)
+    found += undeclared_and_malformed(trace, wanted, calls)
+    found += failures(calls)
+    found += other_failures(trace)
     found += repetitions(calls, chosen)
     found += loops(calls, chosen)
     found += lost(trace, calls)

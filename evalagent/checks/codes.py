@@ -29,6 +29,10 @@ CODES: Mapping[str, CodeInfo] = MappingProxyType(
         "soft_error": CodeInfo(
             "error", "a call came back without error, and its result says that it failed", "F22", "unknown"
         ),
+        "model_error": CodeInfo("error", "a call of the model failed, and no later one stood in for it", "F22", "yes"),
+        "step_error": CodeInfo(
+            "error", "a step of another kind failed, and no later one stood in for it", "F22", "yes"
+        ),
         "repeated_failing_call": CodeInfo("error", "a call that had failed was repeated unchanged", "F28", "no"),
         "requested_not_executed": CodeInfo("error", "a call was asked for, and nothing ran it", "F26", "yes"),
         "executed_not_requested": CodeInfo("error", "a call ran that no model asked for", "F26", "yes"),

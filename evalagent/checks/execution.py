@@ -7,7 +7,7 @@ from evalagent.checks.settings import Settings
 from evalagent.model import Finding, Step, Trace
 
 
-def failures(trace: Trace, calls: Calls) -> Iterator[Finding]:
+def failures(calls: Calls) -> Iterator[Finding]:
     """`tool_error` and `soft_error` on each call that failed."""
     for call in calls.all:
         failure = call.failure
@@ -21,11 +21,32 @@ def failures(trace: Trace, calls: Calls) -> Iterator[Finding]:
             "category": failure.category,
         }
         yield _finding(call.step, calls, code, f"`{call.step.name:.100}` {how}: {failure.text}", evidence)
-    for step in trace.steps:
-        if step.kind == "retrieval" and step.error is not None:
-            yield Finding(
-                trace.trace_id, step.step_id, "tool_error", "error", f"`{step.name:.100}` failed: {step.error[:300]}"
-            )
+
+
+def other_failures(trace: Trace) -> Iterator[Finding]:
+    """`model_error` on llm steps that failed, `step_error` on other kinds; made good by a later one of the same name.
+
+    The later one counts for an llm step if it serves the same agent, whatever its model.
+    """
+    good: dict[tuple[str, str | None], str] = {}
+    found: list[Finding] = []
+    for step in reversed(trace.steps):
+        if step.kind in ("tool", "handoff"):
+            continue
+        key = (step.kind, step.agent if step.kind == "llm" else step.name)
+        if step.error is None:
+            good[key] = step.step_id
+            continue
+        code = "model_error" if step.kind == "llm" else "step_error"
+        message = f"{step.kind} `{step.name:.100}` failed: {step.error[:300]}"
+        by = good.get(key)
+        if by is None:
+            found.append(Finding(step.trace_id, step.step_id, code, "error", message))
+        else:
+            how = "a later one succeeded"
+            evidence = {"recovered_by": by, "how": how}
+            found.append(Finding(step.trace_id, step.step_id, code, "info", f"{message} ({how})", evidence))
+    yield from reversed(found)
 
 
 def _finding(step: Step, calls: Calls, code: str, message: str, evidence: dict[str, object]) -> Finding:
@@ -37,7 +58,7 @@ def _finding(step: Step, calls: Calls, code: str, message: str, evidence: dict[s
 
 
 def repetitions(calls: Calls, settings: Settings) -> Iterator[Finding]:
-    """`repeated_failing_call` where a call that failed is made again unchanged, fails alike, and nothing happened between."""
+    """`repeated_failing_call` where a failed call is made again unchanged and fails alike, with nothing in between."""
     failed: dict[str, list[Call]] = {}
     turns = list(calls.user_turns)
     heard = 0
@@ -69,7 +90,7 @@ def _one_request(one: Call, other: Call) -> bool:
 
 
 def loops(calls: Calls, settings: Settings) -> Iterator[Finding]:
-    """`loop` where one call gave one result as often as the setting says; one finding for each, on the step that fills it."""
+    """`loop` where one call gave one result as often as the setting says; one each, on the step that fills it."""
     counts: dict[tuple[str, str], list[str]] = {}
     for call in calls.all:
         key = (call.key, canonical("", call.step.result if call.step.error is None else call.step.error))
@@ -124,7 +145,7 @@ def lost(trace: Trace, calls: Calls) -> Iterator[Finding]:
 
 
 def _is_the_answer(step: Step, last: Step | None) -> bool:
-    """Some frameworks have the model give its final answer as a call that nothing runs: the one request of the last step."""
+    """Some frameworks let the model answer by a call that nothing runs: the one request of the last step."""
     return (
         last is not None
         and step.request_step == last.step_id

@@ -94,12 +94,7 @@ def _equal(one: Json, other: Json) -> bool:
         elif isinstance(a, str) and isinstance(b, str):
             if a.strip() != b.strip():
                 return False
-        elif (
-            isinstance(a, bool) != isinstance(b, bool)
-            or type(a) is not type(b)
-            and not (isinstance(a, int | float) and isinstance(b, int | float))
-            or a != b
-        ):
+        elif isinstance(a, bool) != isinstance(b, bool) or a != b:
             return False
     return True
 

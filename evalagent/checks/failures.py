@@ -63,8 +63,8 @@ _OPENING = re.compile(
       | error\s+(?:executing|calling|invoking|running|while|occurred|during|\d{3}\b)
       | Traceback\s\(most\srecent\scall\slast\)
       | HTTP(?:/\d(?:\.\d)?)?\s*(?:error\s*)?[:]?\s*[45]\d\d\b
-      | [45]\d\d\s+(?:bad\srequest|unauthorized|payment\srequired|forbidden|not\sfound|method\snot\sallowed|conflict|gone|
-          unprocessable|too\smany\srequests|internal\sserver|not\simplemented|bad\sgateway|service\sunavailable|
+      | [45]\d\d\s+(?:bad\srequest|unauthorized|payment\srequired|forbidden|not\sfound|method\snot\sallowed|conflict|
+          gone|unprocessable|too\smany\srequests|internal\sserver|not\simplemented|bad\sgateway|service\sunavailable|
           gateway\stime-?out)
     )""",
     re.VERBOSE | re.IGNORECASE,
@@ -76,7 +76,8 @@ _CAUSES: tuple[tuple[Cause, re.Pattern[str]], ...] = (
     (
         "unavailable",
         re.compile(
-            r"\b5\d\d\b(?=\D|$)(?:.{0,3}(?:error|internal|bad|service|gateway|server))|time[d -]?\s?out|unavailable|"
+            r"\b5\d\d\s+(?:internal|bad gateway|service|gateway|server)|\b(?:http|status|code)\D{0,12}5\d\d\b|"
+            r"time[d -]?\s?out|unavailable|"
             r"connection|unreachable|internal\s(?:server\s)?error|overloaded|try again later|temporar",
             re.I,
         ),
@@ -106,7 +107,7 @@ def failure_of(step: Step) -> Failure | None:
     if step.error is not None:
         said = _says_failure(step.result) if step.result is not None else None
         text = said or step.error or "error"
-        return Failure(_short(text), False, cause_of(f"{step.error} {text}"))
+        return Failure(_short(text), False, cause_of(f"{step.error}\n{text}"))
     if step.result is None or step.kind == "retrieval":
         return None
     said = _says_failure(step.result)

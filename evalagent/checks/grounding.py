@@ -14,10 +14,14 @@ from evalagent.model import Finding, Json, Step, Trace
 
 _ID_WORDS = frozenset({"id", "ids", "uuid", "guid", "number", "no", "ref", "reference", "key", "code"})
 _MADE_UP = frozenset(
-    """idempotency request correlation trace span session thread nonce client conversation message call run page cursor
-    token hash etag version random seed temp tmp new title file path language lang locale country zip postal phone
-    model exit status error format color colour verification confirmation source""".split()
-)
+    {
+        "idempotency", "request", "correlation", "trace", "span", "session", "thread", "nonce", "client",
+        "conversation", "message", "call", "run", "page", "cursor", "token", "hash", "etag", "version", "random",
+        "seed", "temp", "tmp", "new", "title", "file", "path", "language", "lang", "locale", "country", "zip",
+        "postal", "phone", "model", "exit", "status", "error", "format", "color", "colour", "verification",
+        "confirmation", "source",
+    }
+)  # fmt: skip
 """Words of keys whose value an agent chooses, generates or knows of itself."""
 _CODE = re.compile(r"#?(?=[^\s]*\d)[A-Za-z0-9][A-Za-z0-9_\-#./]{2,79}")
 _STRICT_CODE = re.compile(
@@ -34,17 +38,16 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 def unseen_ids(trace: Trace, calls: Calls, seen: Sightings) -> Iterator[Finding]:
     """`id_never_seen`: an argument that is an id, and stood in nothing that was given before it was asked for."""
     for step in trace.steps:
-        if step.kind != "tool" or step.request_step not in calls.positions or step.truncated:
-            continue
-        at = calls.positions[step.request_step]
-        if seen.blind <= at:
+        at = calls.positions.get(step.request_step or "")
+        if step.kind != "tool" or at is None or step.truncated or seen.blind <= at:
             continue
         told: set[str] = set()
         for key, value in leaves(step.arguments):
             if not _is_id(key, value) or str(value) in told or seen.knows(str(value), at):
                 continue
             told.add(str(value))
-            message = f"`{step.name:.80}` is called with {key or 'a value'} {str(value)[:80]!r}, which stood in nothing the agent was given"
+            shown = f"{key or 'a value'} {str(value)[:80]!r}"
+            message = f"`{step.name:.80}` is called with {shown}, which stood in nothing the agent was given"
             evidence: dict[str, Json] = {"tool": step.name, "call": step.step_id, "argument": key, "value": value}
             yield _on_asker(step, "id_never_seen", "error", message, evidence, calls)
 
@@ -87,10 +90,8 @@ def ungrounded_values(trace: Trace, calls: Calls, seen: Sightings, settings: Set
     """
     deep = [_DEEP]
     for step in trace.steps:
-        if step.kind == "tool" and step.request_step in calls.positions and not step.truncated:
-            at = calls.positions[step.request_step]
-            if seen.blind <= at:
-                continue
+        at = calls.positions.get(step.request_step or "")
+        if step.kind == "tool" and at is not None and not step.truncated and seen.blind > at:
             odd = [
                 (key, str(value))
                 for key, value in leaves(step.arguments)
@@ -105,7 +106,8 @@ def ungrounded_values(trace: Trace, calls: Calls, seen: Sightings, settings: Set
     if answer is not None and answer.reply is not None and seen.blind > calls.positions[answer.step_id]:
         values = _odd_in_text(answer.reply.text, calls.positions[answer.step_id], seen, settings, deep)
         if values:
-            message = f"the answer states {', '.join(repr(v[:40]) for v in values[:3])}, which comes from nothing the agent was given"
+            shown = ", ".join(repr(v[:40]) for v in values[:3])
+            message = f"the answer states {shown}, which comes from nothing the agent was given"
             yield Finding(
                 trace.trace_id, answer.step_id, "ungrounded_value", "warning", message, {"values": list(values[:20])}
             )
@@ -160,7 +162,7 @@ def _computed(value: Decimal, known: list[Decimal]) -> bool:
     """Whether a number is a sum, difference, small multiple or share of one or two or three that were seen."""
     there = set(known)
     for one in known:
-        if one and value / one in _SMALL or (value and one / value in _SMALL):
+        if (one and value / one in _SMALL) or (value and one / value in _SMALL):
             return True
         if value - one in there or value + one in there:
             return True

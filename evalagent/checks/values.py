@@ -1,4 +1,4 @@
-"""Numbers, amounts and dates in text, however they are written: 4900 cents = $49.00 = 49,00; 2024-05-03 = May 3, 2024."""
+"""Numbers, amounts and days in text, however they are written: 4900 cents = $49.00; 2024-05-03 = May 3, 2024."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,10 @@ from evalagent.model import Json
 _NUMBER = re.compile(r"(?<![\w.,])[-+−]?(?:\d{1,3}(?:[,.\u00a0\u202f' ]\d{3})+(?!\d)|\d+)(?:[.,]\d+)?(?![\w])(?!\.\d)")
 _CURRENCY = "$€£¥₹"
 _CENTS = re.compile(r"\s*(?:cents?|¢|pence|ct)\b", re.I)
-_MONTHS = ("january february march april may june july august september october november december").split()
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june", "july", "august"),
+    *("september", "october", "november", "december"),
+)
 _MONTH = r"(?P<month>" + "|".join(f"{m[:3]}(?:{m[3:]})?" if len(m) > 3 else m for m in _MONTHS) + r"|sept)\.?"
 _DATES = (
     re.compile(r"(?<!\d)(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d)"),
@@ -51,7 +54,7 @@ def amounts(text: str) -> Iterator[Amount]:
             continue
         before = text[max(0, match.start() - 2) : match.start()].strip()
         after = text[match.end() : match.end() + 4].strip()
-        money = before[-1:] in _CURRENCY and before != "" or (after[:1] != "" and after[0] in _CURRENCY)
+        money = (before != "" and before[-1] in _CURRENCY) or (after != "" and after[0] in _CURRENCY)
         if _CENTS.match(text, match.end()):
             values = (*values, *(v / 100 for v in values))
         decimals = re.search(r"[.,]\d\d$", match.group()) is not None

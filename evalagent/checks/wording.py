@@ -17,7 +17,7 @@ _ADMITS = re.compile(
     re.IGNORECASE,
 )
 _CLAIMS = re.compile(
-    r"\b(?:done|success(?:ful|fully)?|complete[d]?|all set|confirmed|taken care of|on (?:its|the|your) way|good to go)\b"
+    r"\b(?:done|success(?:ful|fully)?|complete[d]?|all set|confirmed|taken care of|on its way|good to go)\b"
     r"|\b(?:has|have|had|was|were|is|are|i've|i’ve|we've|we’ve|i|we)\s+(?:now\s+|just\s+|already\s+|been\s+|being\s+)*"
     r"(?!need|unfortunat)\w{3,}(?:ed|ent|old|aid|ut|et)\b",
     re.IGNORECASE,
