@@ -42,7 +42,9 @@ def launch(agent: Agent, suite_dir: Path) -> Launch:
     looked for in the agent's source, then beside the suite, since the working directory holds only the world.
     """
     if agent.callable is None and agent.command is None:
-        kind, takes = ("url", "nothing here: give a `command` that calls it") if agent.url else ("image", "--sandbox docker")
+        kind, takes = (
+            ("url", "nothing here: give a `command` that calls it") if agent.url else ("image", "--sandbox docker")
+        )
         raise UsageError(f"the process sandbox cannot run this; it takes {takes}", key=f"agent.{kind}")
     source = source_dir(agent, suite_dir)
     hook = (str(HOOK),) if instrumenting.needs_hook(agent) else ()
@@ -52,7 +54,7 @@ def launch(agent: Agent, suite_dir: Path) -> Launch:
             raise UsageError(f"expected `package.module:function`, got {agent.callable!r}", key="agent.callable")
         argv = (sys.executable, str(LAUNCHER / "evalagent_call.py"), agent.callable)
         return Launch(argv, python_path, Entry("callable", agent.callable))
-    program, *arguments = agent.command or ()
+    program, *arguments = agent.command or [""]
     if program in PYTHONS:
         entry, arguments = _python_entry(arguments, source, suite_dir)
         return Launch((sys.executable, *arguments), python_path, entry)
@@ -95,7 +97,9 @@ def _python_entry(arguments: list[str], source: Path, suite_dir: Path) -> tuple[
     if arguments and not arguments[0].startswith("-"):
         script = _beside(arguments[0], source, suite_dir)
         if script is None:
-            raise UsageError(f"{arguments[0]} is neither in the agent's source nor beside the suite", key="agent.command")
+            raise UsageError(
+                f"{arguments[0]} is neither in the agent's source nor beside the suite", key="agent.command"
+            )
         return Entry("file", str(script), tuple(arguments[1:])), [str(script), *arguments[1:]]
     return None, arguments
 

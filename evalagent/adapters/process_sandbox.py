@@ -68,9 +68,7 @@ def run_trial(
     with tempfile.TemporaryDirectory(prefix="evalagent-", ignore_cleanup_errors=True) as scratch:
         environment = agents.environment(agent, ready, observed, env, work_dir, Path(scratch))
         task = json.dumps({"id": case.id, "input": case.input}).encode()
-        began = time.monotonic()
-        code, timed_out, out, err = _run(agent, ready, suite_dir, work_dir, environment, task, budgets.wall_s, began)
-        wall_s = time.monotonic() - began
+        code, timed_out, wall_s, out, err = _run(agent, ready, suite_dir, work_dir, environment, task, budgets.wall_s)
         _sweep(attempt)
     reply = out.text().strip() or None
     exit, reason = _classified(agent, code, timed_out, reply, budgets.wall_s)
@@ -87,9 +85,9 @@ def run_trial(
     )
 
 
-def warm(agent: suites.Agent, suite_dir: Path, env: Mapping[str, str]) -> None:
+def warm(agent: suites.Agent, suite_dir: Path, env: Mapping[str, str] | None = None) -> None:
     """Start importing what the agent will import, so that the first trial need not wait for all of it."""
-    forkserver.warm(agent, suite_dir, env)
+    forkserver.warm(agent, suite_dir, os.environ if env is None else env)
 
 
 def close() -> None:
@@ -105,9 +103,8 @@ def _run(
     environment: Mapping[str, str],
     task: bytes,
     wall_s: float,
-    began: float,
-) -> tuple[int, bool, Kept, Kept]:
-    """(exit code, whether the wall limit was reached, stdout, stderr)."""
+) -> tuple[int, bool, float, Kept, Kept]:
+    """(exit code, whether the wall limit was reached, seconds it ran, stdout, stderr)."""
     with contextlib.ExitStack() as stack:
         stdin = stack.enter_context(tempfile.TemporaryFile())
         stdin.write(task)
@@ -120,12 +117,14 @@ def _run(
         stack.callback(process.close)
         stack.callback(_signal, process.pid, signal.SIGKILL)  # whatever happens, nothing of it stays
         capture.close_child_ends()
+        began = time.monotonic()  # not before: a warm process may have to be waited for
         timed_out = not capture.until_end(process, began + wall_s)
         if timed_out:
             _signal(process.pid, signal.SIGTERM)
             if not capture.until_end(process, time.monotonic() + GRACE_S):
                 _signal(process.pid, signal.SIGKILL)
                 capture.until_end(process, time.monotonic() + 10)
+        ran_s = time.monotonic() - began
         # A child that it left behind may hold the pipes open and go on writing: it gets a moment, then it is killed.
         if not capture.drain(time.monotonic() + 0.5):
             _signal(process.pid, signal.SIGKILL)
@@ -133,7 +132,7 @@ def _run(
         code = process.poll()
     if code is None:
         raise SandboxUnavailable(f"the agent's process {process.pid} does not end though it was killed")
-    return code, timed_out, capture.stdout, capture.stderr
+    return code, timed_out, ran_s, capture.stdout, capture.stderr
 
 
 def _classified(
@@ -173,7 +172,15 @@ class _Process:
 
 def _start(ready: agents.Launch, work_dir: Path, environment: Mapping[str, str], fds: tuple[int, int, int]) -> Started:
     status, told = os.pipe()
-    argv = [sys.executable, "-I", "-S", str(agents.LAUNCHER / "evalagent_exec.py"), str(os.getpid()), str(told), *ready.argv]
+    argv = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(agents.LAUNCHER / "evalagent_exec.py"),
+        str(os.getpid()),
+        str(told),
+        *ready.argv,
+    ]
     try:
         popen = subprocess.Popen(
             argv,

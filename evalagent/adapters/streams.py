@@ -41,7 +41,11 @@ class Kept:
     def remark(self, name: str) -> str:
         """What is to be said if not all was kept."""
         lost = self.total - KEPT
-        return f"{name}: the {'first' if self._tail else 'last'} {lost} of {self.total} bytes were dropped" if lost > 0 else ""
+        return (
+            f"{name}: the {'first' if self._tail else 'last'} {lost} of {self.total} bytes were dropped"
+            if lost > 0
+            else ""
+        )
 
 
 class Capture:

@@ -57,33 +57,51 @@ def environment(
     return settings
 
 
-def imported(sources: Iterable[str]) -> tuple[str, ...]:
-    """The modules that Python sources import from outside the standard library, sorted; a source that does not parse
-    and relative imports are left out. `from a.b import c` counts as `a.b`."""
-    found: set[str] = set()
-    for source in sources:
-        try:
-            tree = ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        for node in _statements(tree):
-            if isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                found.add(node.module)
-    return tuple(sorted(name for name in found if name.partition(".")[0] not in sys.stdlib_module_names))
+def imported(start: Iterable[str], sources: Mapping[str, str]) -> tuple[str, ...]:
+    """The modules outside `sources` and the standard library that running the modules `start` imports, in that order.
 
-
-def _statements(tree: ast.Module) -> Iterable[ast.stmt]:
-    """The imports that run when the module is imported: those inside a function are its own business."""
-    waiting: list[ast.stmt] = list(tree.body)
+    `sources` maps the dotted names of the agent's own modules to their text. Followed are imports at the top of a module
+    (in `try` and `with` too), not those in functions or under `if`. `from a.b import c` counts as `a.b`. A source that does
+    not parse imports nothing.
+    """
+    own = {name.partition(".")[0] for name in sources}
+    waiting, seen, found = list(start), set(), dict[str, None]()
     while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.Try):
-            waiting.extend(node.body)
-        elif isinstance(node, ast.With):
-            waiting.extend(node.body)
+        name = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        top = name.partition(".")[0]
+        if top not in own:
+            if top not in sys.stdlib_module_names and top != "__future__":
+                found.setdefault(name)
+            continue
+        waiting.extend(name.rpartition(".")[0] for _ in range(name.count(".") > 0))
+        # A package is known as such by having modules below it.
+        package = name if any(other.startswith(name + ".") for other in sources) else name.rpartition(".")[0]
+        for module, names in _imports(sources.get(name, ""), package):
+            waiting.append(module)
+            waiting.extend(f"{module}.{each}" for each in names if f"{module}.{each}" in sources)
+    return tuple(found)
+
+
+def _imports(source: str, package: str) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """(module, names taken from it) of each import that runs when the source does."""
+    try:
+        waiting: list[ast.stmt] = list(ast.parse(source).body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, ()) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            if module:
+                yield module, tuple(alias.name for alias in node.names)
+        elif isinstance(node, ast.Try | ast.With):
+            waiting[:0] = node.body
 
 
 def _check_tool(tool: str) -> None:

@@ -83,8 +83,10 @@ def begin() -> None:
 
         evalagent_telemetry.start()
     except ImportError as error:
-        say(f"no spans: {error.name or error} is not installed for {sys.executable}; pip install opentelemetry-sdk "
-            "opentelemetry-exporter-otlp-proto-http")
+        say(
+            f"no spans: {error.name or error} is not installed for {sys.executable}; pip install opentelemetry-sdk "
+            "opentelemetry-exporter-otlp-proto-http"
+        )
     except Exception as error:  # noqa: BLE001 the agent must run whatever this does
         say(f"no spans: the OpenTelemetry SDK did not start: {error!r}")
 
@@ -112,15 +114,21 @@ def _libraries(how: str) -> list[tuple[str, object]]:
     from importlib.metadata import entry_points
 
     chosen: dict[str, object] = {}
-    families = {"auto": ("openllmetry", "openinference"), "openinference": ("openinference",), "openllmetry": ("openllmetry",)}
+    families = {
+        "auto": ("openllmetry", "openinference"),
+        "openinference": ("openinference",),
+        "openllmetry": ("openllmetry",),
+    }
     found = list(entry_points(group="opentelemetry_instrumentor"))
     for family in families.get(how, ()):
         for entry in found:
             if _family(entry) == family:
                 chosen.update((module, entry) for module in _modules(entry))
     if not chosen:
-        say(f"no {'' if how == 'auto' else how + ' '}instrumentor is installed for {sys.executable}: "
-            "only named tools and the agent's own spans are seen")
+        say(
+            f"no {'' if how == 'auto' else how + ' '}instrumentor is installed for {sys.executable}: "
+            "only named tools and the agent's own spans are seen"
+        )
     return list(chosen.items())
 
 
@@ -138,7 +146,8 @@ def _modules(entry) -> set[str]:  # type: ignore[no-untyped-def]
 
     wants = [
         re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
-        for requirement in (entry.dist.requires or ()) if entry.dist is not None
+        for requirement in (entry.dist.requires or ())
+        if entry.dist is not None
         if "extra" in requirement and "instruments" in requirement.rpartition("extra")[2]
     ]
     names = wants or [entry.name]

@@ -85,7 +85,9 @@ class Careful(SpanExporter):
                 return self._inner.export([form]) is SpanExportResult.SUCCESS
             except Exception as error:  # noqa: BLE001
                 problem = error
-        sys.stderr.write(f"evalagent hook: the span {span.name!r:.80} could not be encoded and is lost: {problem!r:.200}\n")
+        sys.stderr.write(
+            f"evalagent hook: the span {span.name!r:.80} could not be encoded and is lost: {problem!r:.200}\n"
+        )
         return False
 
     def shutdown(self) -> None:
@@ -109,12 +111,17 @@ def scrubbed(span: ReadableSpan) -> ReadableSpan:
         parent=span.parent,
         resource=span.resource,
         attributes={str(clean(key)): clean(value) for key, value in (span.attributes or {}).items()},  # type: ignore[misc]
-        events=[type(event)(str(clean(event.name)), {k: clean(v) for k, v in (event.attributes or {}).items()}, event.timestamp)
-                for event in span.events],  # type: ignore[misc]
+        events=[
+            type(event)(
+                str(clean(event.name)), {k: clean(v) for k, v in (event.attributes or {}).items()}, event.timestamp
+            )
+            for event in span.events
+        ],  # type: ignore[misc]
         links=span.links,
         kind=span.kind,
         status=trace.Status(span.status.status_code, str(clean(span.status.description or "")) or None)
-        if span.status.status_code is trace.StatusCode.ERROR else span.status,
+        if span.status.status_code is trace.StatusCode.ERROR
+        else span.status,
         start_time=span.start_time,
         end_time=span.end_time,
         instrumentation_scope=span.instrumentation_scope,
@@ -184,7 +191,9 @@ def _finish(provider: TracerProvider, processor: OpenSpans, why: str) -> None:
 
 def _terminated(provider: TracerProvider, processor: OpenSpans, number: int, _frame: FrameType | None) -> None:
     """Flush in a thread of its own, since the interrupted code may hold the exporter's lock; then die of the signal."""
-    flush = threading.Thread(target=_finish, args=(provider, processor, "the agent was stopped by SIGTERM"), daemon=True)
+    flush = threading.Thread(
+        target=_finish, args=(provider, processor, "the agent was stopped by SIGTERM"), daemon=True
+    )
     flush.start()
     flush.join(GRACE_S)
     signal.signal(number, signal.SIG_DFL)

@@ -21,13 +21,16 @@ _framework_parent: ContextVar[int | None] = ContextVar("evalagent_framework_pare
 def wrap(module: ModuleType, names: Sequence[str], say: Callable[[str], None]) -> None:
     """Replace functions of a module by traced ones; `*` is every public function that is defined in it."""
     own = [
-        name for name, value in vars(module).items()
+        name
+        for name, value in vars(module).items()
         if not name.startswith("_") and inspect.isfunction(value) and value.__module__ == module.__name__
     ]
     for name in dict.fromkeys(each for wanted in names for each in (own if wanted == "*" else [wanted])):
         function = getattr(module, name, None)
         if not inspect.isfunction(function):
-            say(f"{module.__name__}:{name} is {'not there' if function is None else 'no plain function'}, so it is not traced")
+            say(
+                f"{module.__name__}:{name} is {'not there' if function is None else 'no plain function'}, so it is not traced"
+            )
         elif not hasattr(function, "__evalagent_tool__"):
             setattr(module, name, traced(function))
 

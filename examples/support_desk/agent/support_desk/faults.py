@@ -20,7 +20,7 @@ from support_desk.policy import WRITES, Done, Move, Request
 
 Fault = Literal["wrong_order", "second_refund", "amount_text", "false_success", "loop", "gives_up", "busy"]
 FATAL: tuple[Fault, ...] = ("wrong_order", "second_refund", "amount_text", "false_success", "loop", "gives_up")
-PRONE = (0.0, 0.0, 0.25, 0.5, 0.75, 1.0)
+PRONE = (0.0, 0.0, 0.25, 0.5, 0.75)
 """A case's chance that a trial of it goes wrong is one of these."""
 
 
@@ -73,7 +73,9 @@ def _claim(request: Request, done: tuple[Done, ...], move: Move) -> tuple[Move, 
 def _pays_twice(done: tuple[Done, ...], move: Move) -> bool:
     refunds = sum(call.tool == "refund" for call in done)
     looked_up = done[-1].result if done and done[-1].tool == "look_up_order" and not done[-1].error else None
-    return (refunds == 1 and move.tool == "send_mail") or bool(looked_up and move.tool is None and looked_up["refunded"])
+    return (refunds == 1 and move.tool == "send_mail") or bool(
+        looked_up and move.tool is None and looked_up["refunded"]
+    )
 
 
 def _refund_again(done: tuple[Done, ...]) -> Move:

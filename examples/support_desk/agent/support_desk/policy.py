@@ -93,7 +93,9 @@ def _serve(request: Request, done: tuple[Done, ...], order: Mapping[str, Any]) -
             return Move(f"For order {number} we have refunded {paid:.2f} EUR already, so nothing more is due.")
         return Move("", "refund", {"order_id": number, "amount": due, "reason": "customer's letter"})
     if cancelled is None and refunded is None:
-        return Move(f"Your order {number} ({order['item']}) is {order['status']}; last news of {order['updated_at'][:10]}.")
+        return Move(
+            f"Your order {number} ({order['item']}) is {order['status']}; last news of {order['updated_at'][:10]}."
+        )
     parts = [f"cancelled order {number}"] if cancelled else []
     if refunded:
         parts.append(f"refunded {float(str(refunded['refunded']).split()[0]):.2f} EUR for order {number}")
@@ -110,7 +112,11 @@ def _move_house(request: Request, done: tuple[Done, ...], customer: Mapping[str,
         return Move("I am changing your address.", "change_address", change)
     what = f"Your address is now {request.address}."
     if _found(done, "send_mail") is None:
-        mail = {"recipient": customer["email"], "subject": "Your new address", "body": f"Dear {customer['name']}, {what}"}
+        mail = {
+            "recipient": customer["email"],
+            "subject": "Your new address",
+            "body": f"Dear {customer['name']}, {what}",
+        }
         return Move("", "send_mail", mail)
     return Move(f"{what} A confirmation is on its way to {customer['email']}.")
 

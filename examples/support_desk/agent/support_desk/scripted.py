@@ -103,7 +103,12 @@ def _message(move: Move, position: int) -> AIMessage:
     if move.tool is None:
         return AIMessage(move.text)
     digits = random.Random(f"{position}/{move.tool}").getrandbits(40)
-    call = {"id": f"call_{position}_{digits:010x}", "name": move.tool, "args": dict(move.arguments), "type": "tool_call"}
+    call = {
+        "id": f"call_{position}_{digits:010x}",
+        "name": move.tool,
+        "args": dict(move.arguments),
+        "type": "tool_call",
+    }
     return AIMessage(move.text, tool_calls=[call])
 
 

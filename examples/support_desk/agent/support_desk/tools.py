@@ -42,14 +42,24 @@ def refund(order_id: str, amount: float, reason: str) -> dict[str, object]:
     """Pay an amount in EUR back for an order."""
     if "error" in (order := _order(order_id)):
         return order
-    _write("INSERT INTO refunds (order_id, amount, reason, created_at) VALUES (?, ?, ?, ?)", order_id, amount, reason, _now())
+    _write(
+        "INSERT INTO refunds (order_id, amount, reason, created_at) VALUES (?, ?, ?, ?)",
+        order_id,
+        amount,
+        reason,
+        _now(),
+    )
     return {"order_id": order_id, "refunded": amount}
 
 
 def change_address(customer_id: str, address: str) -> dict[str, object]:
     """Replace a customer's postal address."""
     changed = _write("UPDATE customers SET address = ? WHERE id = ?", address, customer_id)
-    return {"customer_id": customer_id, "address": address} if changed else {"error": f"there is no customer {customer_id}"}
+    return (
+        {"customer_id": customer_id, "address": address}
+        if changed
+        else {"error": f"there is no customer {customer_id}"}
+    )
 
 
 def send_mail(recipient: str, subject: str, body: str) -> dict[str, object]:
