@@ -11,6 +11,7 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,6 +144,36 @@ def remove_network(network: Any) -> bool:
     except (docker.errors.APIError, requests.exceptions.RequestException):
         return False
     return True
+
+
+def address(container: Any, network: str) -> str | None:
+    """The container's address on a network; None where it has none."""
+    joined = container.attrs["NetworkSettings"]["Networks"].get(network) or {}
+    return joined.get("IPAddress") or None
+
+
+def has_image(client: "DockerClient", tag: str) -> bool:
+    """Whether an image is on the daemon's machine."""
+    import docker
+
+    try:
+        client.images.get(tag)
+    except docker.errors.ImageNotFound:
+        return False
+    return True
+
+
+def prune_images(client: "DockerClient", role: str, keep: int, older_than_s: float = 24 * 3600.0) -> None:
+    """Removes all but the newest images of a role; younger ones, and those in use, stay."""
+    import docker
+
+    found = client.images.list(filters={"label": [f"{MARK}=1", f"{MARK}.role={role}"]})
+    limit = datetime.now(UTC) - timedelta(seconds=older_than_s)
+    dated = sorted(((str(image.attrs.get("Created", "")), image) for image in found), key=lambda pair: pair[0])
+    for created, image in dated[: max(0, len(dated) - keep)]:
+        if created[:19] < limit.isoformat()[:19]:
+            with contextlib.suppress(docker.errors.APIError):
+                client.images.remove(str(image.id))
 
 
 def host_user(client: "DockerClient", folder: Path) -> str:

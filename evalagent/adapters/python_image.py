@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from evalagent.adapters.docker_daemon import MARK, daemon_errors
-from evalagent.errors import UsageError
+from evalagent.adapters.docker_daemon import MARK, daemon_errors, has_image
+from evalagent.errors import SandboxUnavailable, UsageError
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -137,14 +137,9 @@ def source_files(source: Path) -> Iterator[Path]:
 
 def build(client: "DockerClient", wanted: Needs) -> str:
     """The tag of the image with this Python and these distributions; made now if it is not there."""
-    import docker
-
     tag = f"{REPOSITORY}:{fingerprint(wanted)}"
-    try:
-        client.images.get(tag)
+    if has_image(client, tag):
         return tag
-    except docker.errors.ImageNotFound:
-        pass
     if not sys.platform.startswith("linux"):
         raise UsageError(
             "this machine's Python is not Linux's, so no image can be made of it: build one for the agent "
@@ -166,7 +161,8 @@ def build(client: "DockerClient", wanted: Needs) -> str:
                     "WORKDIR /work",
                 ],
             )
-            client.images.get(tag)
+            if not has_image(client, tag):
+                raise SandboxUnavailable(f"Docker did not keep the image {tag}")
     return tag
 
 
