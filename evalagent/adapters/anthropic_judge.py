@@ -133,7 +133,7 @@ def anthropic_model(*, base_url: str | None, api_key: str | None, timeout_s: flo
 def _reply(message: Any, model: str) -> Reply:
     """The SDK builds its values without validating them, so nothing is taken for granted here."""
     try:
-        raw: Json = message.to_dict(mode="json")
+        raw: Json = message.to_dict(mode="json", warnings=False)
     except AttributeError:
         raw = None
     if not isinstance(raw, Mapping) or not isinstance(raw.get("content"), list):

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from evalagent.adapters.anthropic_judge import MessagesModel, Model, anthropic_model, newest, sdk_models
 from evalagent.adapters.bedrock_judge import bedrock_id, bedrock_model
-from evalagent.adapters.reply_cache import ReplyCache
+from evalagent.adapters.reply_cache import ReplyKeeper
 from evalagent.adapters.settings import Settings
 from evalagent.errors import JudgeRefused, UsageError
 from evalagent.judging.cascade import Ladder
@@ -16,7 +16,7 @@ from evalagent.judging.cascade import judge as cascade
 from evalagent.judging.deciding import Question, not_judged_verdicts
 from evalagent.judging.metering import Meter, Price
 from evalagent.judging.prompting import VERSIONS, JudgeRequest, Manner, cache_key
-from evalagent.judging.replies import Reply
+from evalagent.judging.replies import Reply, Usage
 from evalagent.judging.rubrics import Rubrics, builtin, overridden
 from evalagent.model import Verdict
 from evalagent.records import JudgeUse
@@ -49,7 +49,7 @@ def judge(
     suite_judge: JudgeSettings | None = None,
     *,
     rubrics: Rubrics | None = None,
-    cache: ReplyCache | None = None,
+    cache: ReplyKeeper | None = None,
     price: Price | None = None,
 ) -> Judge:
     """The judge called `name`. What the suite says of models and limits goes before the settings. `price` tells the
@@ -100,7 +100,15 @@ def judge(
     ladder = Ladder(tuple(dict.fromkeys((cheap, strong))), name, manner)
     limits = [limit for limit in (said.max_cost_usd, settings.judge_max_cost_usd) if limit is not None]
     calls = [limit for limit in (said.max_calls, settings.judge_max_calls) if limit is not None]
-    meter = Meter(min(calls, default=None), min(limits, default=None), price or (lambda _model, _usage: None))
+    cost = price or (lambda _model, _usage: None)
+    for one in ladder.models if limits else ():
+        if cost(one, Usage(1, 1)) is None:
+            raise UsageError(
+                f"the price of {one} is not known, so the limit cannot be kept: add it to the suite's `prices:`, or limit"
+                " the calls with `max_calls`",
+                key="judge.max_cost_usd",
+            )
+    meter = Meter(min(calls, default=None), min(limits, default=None), cost)
     return ModelJudge(name, model, ladder, rubrics or builtin(), meter, cache, said.tau)
 
 
@@ -156,7 +164,7 @@ class ModelJudge:
         ladder: Ladder,
         rubrics: Rubrics,
         meter: Meter,
-        cache: ReplyCache | None,
+        cache: ReplyKeeper | None,
         tau: float,
     ) -> None:
         self.name = name

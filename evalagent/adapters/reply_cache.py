@@ -16,7 +16,7 @@ from evalagent.judging.replies import Reply, from_json, to_json
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
-class ReplyCache(Protocol):
+class ReplyKeeper(Protocol):
     """Where replies are kept, by `prompting.cache_key`."""
 
     def get(self, key: str) -> Reply | None: ...
@@ -24,8 +24,8 @@ class ReplyCache(Protocol):
     def put(self, key: str, reply: Reply) -> None: ...
 
 
-class FolderReplyCache:
-    """A ReplyCache in a folder, made on the first write, readable for its owner only."""
+class ReplyCache:
+    """A ReplyKeeper in a folder, made on the first write, readable for its owner only."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
