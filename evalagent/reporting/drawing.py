@@ -1,0 +1,234 @@
+"""A run's steps as a layered drawing: dependencies point down, the way from cause to symptom stands out."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from html import escape
+from itertools import pairwise
+
+from evalagent.model import Ruling, Step, Trace
+from evalagent.reporting.naming import label
+from evalagent.reporting.report import Arrow, Drawing, Node
+from evalagent.reporting.wording import RULINGS, counted, line
+
+LIMIT = 150
+"""Traces of more steps are cut to what lies around the way from cause to symptom."""
+_AROUND = 2
+_SWEEPS = 4
+
+WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN, LANE = 176, 46, 22, 30, 14, 9
+_LANES = 14
+_SIGNS = {"pass": "✓", "fail": "✗", "not_judged": "?"}
+
+
+def draw(
+    trace: Trace,
+    verdict_of: Callable[[str], Ruling],
+    marks_of: Callable[[str], tuple[str, ...]],
+    anchor_of: Callable[[str], str | None],
+    paths: Sequence[Sequence[str]],
+    first: int = 1,
+) -> Drawing | None:
+    """The drawing of a trace; None for one without steps. `paths` are the ways from causes to symptoms, `first` is the
+    number of the trace's first step. Near-linear: each step and edge is looked at a few times."""
+    steps = {step.step_id: step for step in trace.steps}
+    numbers = {step.step_id: number for number, step in enumerate(trace.steps, first)}
+    if not steps:
+        return None
+    shown, cut = _shown(trace, steps, paths, [s for s in steps if verdict_of(s) == "fail"])
+    parents = {
+        step_id: [(e.step_id, e.via) for e in steps[step_id].parents if e.trace_id is None and e.step_id in shown]
+        for step_id in steps
+        if step_id in shown
+    }
+    layers = _layers(parents)
+    places = {step_id: (y, x) for y, layer in enumerate(layers) for x, step_id in enumerate(layer)}
+    order = sorted(places, key=lambda step_id: places[step_id])
+    index = {step_id: number for number, step_id in enumerate(order)}
+    on_path = {(a, b) for path in paths for a, b in pairwise(path)}
+    nodes = tuple(
+        Node(
+            step_id,
+            anchor_of(step_id),
+            numbers[step_id],
+            label(steps[step_id]),
+            steps[step_id].kind,
+            verdict_of(step_id),
+            marks_of(step_id),
+            *places[step_id],
+        )
+        for step_id in order
+    )
+    arrows = tuple(
+        Arrow(index[parent], index[step_id], via, (parent, step_id) in on_path)
+        for step_id in order
+        for parent, via in parents[step_id]
+    )
+    return Drawing(f"trace {line(trace.trace_id, 40)}", nodes, arrows, len(steps), cut)
+
+
+def _shown(
+    trace: Trace, steps: Mapping[str, Step], paths: Sequence[Sequence[str]], failed: Sequence[str]
+) -> tuple[set[str], str]:
+    """The steps to draw and, if those are not all, what they are."""
+    if len(steps) <= LIMIT:
+        return set(steps), ""
+    neighbours: dict[str, list[str]] = {step_id: [] for step_id in steps}
+    for step in trace.steps:
+        for edge in step.parents:
+            if edge.trace_id is None and edge.step_id in neighbours:
+                neighbours[step.step_id].append(edge.step_id)
+                neighbours[edge.step_id].append(step.step_id)
+    way = [step_id for path in paths for step_id in path if step_id in steps] or list(failed)
+    what = "the way from cause to symptom" if paths else "the failing steps"
+    if not way:
+        way, what = [step.step_id for step in trace.steps[: LIMIT // 2]], "the first steps"
+    kept = dict.fromkeys(way if len(way) <= LIMIT else [*way[: LIMIT // 2], *way[-LIMIT // 2 :]])
+    edge_of_it = list(kept)
+    for _ in range(_AROUND):
+        edge_of_it = [near for step_id in edge_of_it for near in neighbours[step_id] if near not in kept]
+        for step_id in edge_of_it:
+            if len(kept) < LIMIT:
+                kept[step_id] = None
+    left = len(steps) - len(kept)
+    return set(
+        kept
+    ), f"{what} and what lies around it: {counted(len(kept), 'step')} of {len(steps):,}, {left:,} not drawn"
+
+
+def _layers(parents: Mapping[str, Sequence[tuple[str, str]]]) -> list[list[str]]:
+    """Step ids by layer (one below the lowest parent), neighbours near each other; keys come parents first."""
+    depth: dict[str, int] = {}
+    for step_id, mine in parents.items():
+        depth[step_id] = 1 + max((depth.get(parent, -1) for parent, _ in mine), default=-1)
+    layers: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
+    for step_id, level in depth.items():
+        layers[level].append(step_id)
+    if all(len(layer) == 1 for layer in layers):
+        return layers
+    children: dict[str, list[str]] = {step_id: [] for step_id in parents}
+    for step_id, mine in parents.items():
+        for parent, _ in mine:
+            children[parent].append(step_id)
+    ups = {step_id: [parent for parent, _ in mine] for step_id, mine in parents.items()}
+    for sweep in range(_SWEEPS):
+        down = sweep % 2 == 0
+        _sweep(layers if down else layers[::-1], ups if down else children)
+    return layers
+
+
+def _sweep(layers: Sequence[list[str]], neighbours: Mapping[str, Sequence[str]]) -> None:
+    """Order each layer by the mean place of the neighbours in the layers before it (Sugiyama's barycentre)."""
+    place: dict[str, float] = {}
+    for layer in layers:
+        wish = {}
+        for now, step_id in enumerate(layer):
+            near = [place[n] for n in neighbours[step_id] if n in place]
+            wish[step_id] = sum(near) / len(near) if near else now - (len(layer) - 1) / 2
+        layer.sort(key=lambda step_id: wish[step_id])
+        place.update({step_id: now - (len(layer) - 1) / 2 for now, step_id in enumerate(layer)})
+
+
+# --- SVG -----------------------------------------------------------------------------------------
+
+
+def svg(drawing: Drawing, name: str) -> str:
+    """The drawing as inline SVG. Everything foreign is escaped; colours come from the page's classes. `name` makes the
+    ids of this drawing its own."""
+    widest = max((sum(n.layer == y for n in drawing.nodes) for y in _levels(drawing.nodes)), default=1)
+    across = widest * (WIDTH + GAP_X) - GAP_X
+    counts: dict[int, int] = {}
+    for node in drawing.nodes:
+        counts[node.layer] = counts.get(node.layer, 0) + 1
+    at = [
+        (
+            MARGIN + (across - (counts[n.layer] * (WIDTH + GAP_X) - GAP_X)) / 2 + n.slot * (WIDTH + GAP_X),
+            MARGIN + n.layer * (HEIGHT + GAP_Y),
+        )
+        for n in drawing.nodes
+    ]
+    lanes, used = _lanes(drawing)
+    wide = across + 2 * MARGIN + used * LANE + (10 if used else 0)
+    high = 2 * MARGIN + (max(counts, default=0) + 1) * (HEIGHT + GAP_Y) - GAP_Y
+    failed = sum(node.verdict == "fail" for node in drawing.nodes)
+    said = (
+        f"Dependencies between {counted(len(drawing.nodes), 'step')}, {failed} of them failed; each box is listed below"
+    )
+    out = [
+        f'<svg class="dag" role="img" viewBox="0 0 {wide:.0f} {high:.0f}" width="{wide:.0f}" height="{high:.0f}"'
+        f' xmlns="http://www.w3.org/2000/svg" aria-label="{escape(said)}"><defs>'
+    ]
+    out += [
+        f'<marker id="{name}-{kind}" class="tip {kind}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
+        ' markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker>'
+        for kind in ("plain", "hot")
+    ]
+    out.append("</defs>")
+    for number, arrow in sorted(enumerate(drawing.arrows), key=lambda item: item[1].on_path):
+        tip = "hot" if arrow.on_path else "plain"
+        way = _curve(at[arrow.tail], at[arrow.head], lanes.get(number), across)
+        out.append(
+            f'<path class="edge {arrow.via}{" hot" if arrow.on_path else ""}" marker-end="url(#{name}-{tip})"'
+            f' d="{way}"><title>{arrow.via}</title></path>'
+        )
+    out += [_box(node, x, y) for node, (x, y) in zip(drawing.nodes, at, strict=True)]
+    out.append("</svg>")
+    return "".join(out)
+
+
+def _levels(nodes: Collection[Node]) -> range:
+    return range(max((node.layer for node in nodes), default=-1) + 1)
+
+
+def _lanes(drawing: Drawing) -> tuple[dict[int, int], int]:
+    """A lane beside the boxes for each arrow that would cross some: arrow -> lane, and how many lanes there are.
+
+    Only arrows over two layers or more that are no straight line in free space; shortest first, each in the nearest
+    lane that is free along it.
+    """
+    long = [
+        (drawing.nodes[a.head].layer - drawing.nodes[a.tail].layer, number)
+        for number, a in enumerate(drawing.arrows)
+        if drawing.nodes[a.head].layer - drawing.nodes[a.tail].layer > 1
+    ]
+    taken: list[set[int]] = []
+    lanes = {}
+    for _, number in sorted(long):
+        arrow = drawing.arrows[number]
+        rows = range(drawing.nodes[arrow.tail].layer, drawing.nodes[arrow.head].layer)
+        lane = next((n for n, rows_taken in enumerate(taken) if rows_taken.isdisjoint(rows)), len(taken))
+        lane = min(lane, _LANES - 1)
+        if lane == len(taken):
+            taken.append(set())
+        taken[lane].update(rows)
+        lanes[number] = lane
+    return lanes, len(taken)
+
+
+def _curve(tail: tuple[float, float], head: tuple[float, float], lane: int | None, across: float) -> str:
+    if lane is None:
+        x1, y1, x2, y2 = tail[0] + WIDTH / 2, tail[1] + HEIGHT, head[0] + WIDTH / 2, head[1] - 1
+        return f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + 18:.1f} {x2:.1f} {y2 - 18:.1f} {x2:.1f} {y2:.1f}"
+    x1, y1 = tail[0] + WIDTH, tail[1] + HEIGHT * 0.7
+    x2, y2 = head[0] + WIDTH + 1, head[1] + HEIGHT * 0.35
+    side = MARGIN + across + 12 + lane * LANE
+    return (
+        f"M{x1:.1f} {y1:.1f}C{side:.1f} {y1:.1f} {side:.1f} {y1:.1f} {side:.1f} {y1 + 20:.1f}"
+        f"L{side:.1f} {y2 - 20:.1f}C{side:.1f} {y2:.1f} {side:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
+    )
+
+
+def _box(node: Node, x: float, y: float) -> str:
+    classes = " ".join(["box", node.verdict, *(mark.replace(" ", "-") for mark in node.marks)])
+    text = node.label if len(node.label) <= 19 else f"{node.label[:18]}…"
+    badge = " · ".join(mark for mark in node.marks if mark != "on the way")
+    below = f"{_SIGNS[node.verdict]} {RULINGS[node.verdict]} · {node.kind}"
+    inner = (
+        f"<title>step {node.number}: {escape(node.label)} ({escape(node.kind)}), {RULINGS[node.verdict]}"
+        f"{', ' + ', '.join(node.marks) if node.marks else ''}</title>"
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
+        f'<text class="name" x="{x + 10:.1f}" y="{y + 19:.1f}">{node.number} {escape(text)}</text>'
+        f'<text class="sub" x="{x + 10:.1f}" y="{y + 36:.1f}">{escape(below)}</text>'
+    )
+    if badge:
+        inner += f'<text class="badge" x="{x + WIDTH - 6:.1f}" y="{y - 4:.1f}" text-anchor="end">{escape(badge)}</text>'
+    group = f'<g class="{escape(classes)}">{inner}</g>'
+    return f'<a href="#{escape(node.anchor)}">{group}</a>' if node.anchor else group

@@ -1,0 +1,72 @@
+"""The first screen: does it work, what breaks it most, what to do first."""
+
+from collections.abc import Sequence
+
+from evalagent.records import RunRecord
+from evalagent.reporting.report import CauseGroup, Headline, NotJudged, Recommendation
+from evalagent.reporting.wording import counted, percent, span
+from evalagent.statistics.scorecard import Scorecard
+
+_WORDS = {"pass": "PASS", "fail": "FAIL", "not_judged": "NOT JUDGED"}
+
+
+def headline(
+    record: RunRecord,
+    card: Scorecard,
+    causes: Sequence[CauseGroup],
+    to_do: Sequence[Recommendation],
+    not_judged: NotJudged,
+) -> Headline:
+    """Each answer in one or two sentences, with n and interval."""
+    return Headline(
+        _WORDS[record.verdict], _works(record, card), _breaks(record, card, causes), _first(record, to_do, not_judged)
+    )
+
+
+def _works(record: RunRecord, card: Scorecard) -> str:
+    success, what = card.success, "run" if card.unit == "trial" else "trace"
+    if not card.runs:
+        return "It cannot be told: there is no run to judge."
+    if not success.n:
+        wrong = "nothing was found wrong, but " if record.exit_code == 0 else ""
+        return f"It cannot be told: {wrong}{counted(card.runs, what)} could not be judged as a whole."
+    judged = counted(success.n, f"judged {what}")
+    said = [f"{success.passed} of {judged} passed: {percent(success.rate)} ({span(success.interval)})."]
+    last = card.pass_hat_k[-1] if len(card.pass_hat_k) > 1 else None
+    if last is not None and last.rate is not None:
+        whole = f"{span(last.interval)}, n = {counted(last.cases, 'case')}"
+        said.append(f"All {last.k} runs of a case pass for {percent(last.rate)} of the cases ({whole}).")
+    if card.intermittent:
+        some = counted(len(card.intermittent), "case")
+        said.append(f"{some} {'is' if len(card.intermittent) == 1 else 'are'} intermittent.")
+    if success.not_judged:
+        bounds = f"between {percent(success.worst)} and {percent(success.best)}"
+        said.append(f"{counted(success.not_judged, what)} not judged: with them the rate lies {bounds}.")
+    return " ".join(said)
+
+
+def _breaks(record: RunRecord, card: Scorecard, causes: Sequence[CauseGroup]) -> str:
+    failed = card.success.n - card.success.passed
+    if causes:
+        top = causes[0]
+        costly = f", {top.costly} of them costly" if top.costly else ""
+        place = f" in the {top.where}" if top.where and not top.where.startswith(("the ", "no ", "several ")) else ""
+        return (
+            f"{top.title}{place}: {len(top.runs)} of {counted(failed, 'failed run')}{costly},"
+            f" {percent(top.rate)} of judged runs ({span(top.interval)})."
+        )
+    if card.success.n and not failed:
+        return "Nothing that was judged failed."
+    return "Nothing is known to have failed, and nothing is known to have worked."
+
+
+def _first(record: RunRecord, to_do: Sequence[Recommendation], not_judged: NotJudged) -> str:
+    if to_do:
+        return to_do[0].text
+    if record.exit_code in (3, 4) and record.reasons:
+        return f"Make it judgeable: {record.reasons[0]}."
+    if not_judged.steps and not_judged.advice:
+        return not_judged.advice
+    if record.verdict == "pass":
+        return "Read the passing runs named below once, then keep this run as the baseline of the gate."
+    return "State in `expected` what each case should change or answer, so that more can be judged."

@@ -1,0 +1,76 @@
+"""The report as one HTML file that needs no network and runs no script."""
+
+import base64
+import hashlib
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evalagent.reporting import wording
+from evalagent.reporting.drawing import svg
+from evalagent.reporting.report import Drawing, Report
+
+_VIA = (
+    ("call", "asked for by"),
+    ("data", "uses a value of"),
+    ("link", "linked by the trace"),
+    ("handoff", "handed over by"),
+    ("retry", "tries again"),
+    ("order", "only comes after"),
+)
+_WORDS = {"always passed": "pass", "passed": "pass", "always failed": "fail", "failed": "fail", "intermittent": "mixed"}
+
+
+def render(report: Report) -> str:
+    """The whole page. Every foreign text is escaped by the template; the drawings escape their own."""
+    style = _style()
+    # The page's one style sheet is named by its hash, so that no style or script that slipped in would be applied.
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    page = _environment().get_template("report.html.j2")
+    return page.render(r=report, style=Markup(style), policy=policy, via=_VIA, state_class=_WORDS)  # noqa: S704
+
+
+@cache
+def _style() -> str:
+    text = resources.files("evalagent.reporting").joinpath("templates/report.css").read_text("utf-8")
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("evalagent.reporting", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters.update(
+        percent=wording.percent,
+        interval=wording.span,
+        ends=wording.ends,
+        number=wording.number,
+        duration=wording.seconds,
+        ruling=lambda verdict: wording.RULINGS[verdict],
+        counted=wording.counted,
+        flat=_flat,
+    )
+    made.globals["svg"] = _svg
+    return made
+
+
+def _svg(drawing: Drawing, name: str) -> Markup:
+    return Markup(svg(drawing, name))  # noqa: S704  (`svg` escapes all that is foreign)
+
+
+def _flat(part: object) -> str:
+    """A part of the receipt in words."""
+    if isinstance(part, dict):
+        return ", ".join(f"{name}: {_flat(said)}" for name, said in part.items()) or "none"
+    if isinstance(part, list | tuple):
+        return wording.value(list(part), 600) if part else "none"
+    return f"{part:,}" if isinstance(part, int) and not isinstance(part, bool) else wording.bounded(str(part), 200)

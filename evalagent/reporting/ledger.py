@@ -1,0 +1,92 @@
+"""A run record looked up by trace, step, case and trial, once for the whole report."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evalagent.model import Attribution, Finding, Outcome, Ruling, Step, Trace, Trial, Verdict
+from evalagent.records import RunRecord
+from evalagent.reporting.report import RunLine
+from evalagent.statistics.units import Unit, units
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the record says of a step, a trace, a run. Lookups only."""
+
+    record: RunRecord
+    runs: tuple[Unit, ...] = ()
+    steps: dict[tuple[str, str], Step] = field(default_factory=dict)
+    step_verdicts: dict[tuple[str, str], list[Verdict]] = field(default_factory=lambda: defaultdict(list))
+    whole: dict[str, list[Verdict]] = field(default_factory=lambda: defaultdict(list))
+    step_findings: dict[tuple[str, str], list[Finding]] = field(default_factory=lambda: defaultdict(list))
+    whole_findings: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+    attributions: dict[str, Attribution] = field(default_factory=dict)
+    outcomes: dict[tuple[str, int | None], Outcome] = field(default_factory=dict)
+    trials: dict[tuple[str, int | None], Trial] = field(default_factory=dict)
+
+    def verdict(self, trace_id: str, step_id: str) -> Verdict | None:
+        """The verdict that counts for a step: a fail before a pass before not judged; the lowest score first."""
+        mine = self.step_verdicts.get((trace_id, step_id))
+        if not mine:
+            return None
+        return min(mine, key=lambda v: (_ORDER[v.verdict], 1.0 if v.score is None else v.score, v.metric, v.judge))
+
+    def ruling(self, trace_id: str, step_id: str) -> Ruling:
+        verdict = self.verdict(trace_id, step_id)
+        return verdict.verdict if verdict else "not_judged"
+
+    def errors(self, trace_id: str, step_id: str) -> list[Finding]:
+        return [f for f in self.step_findings.get((trace_id, step_id), ()) if f.severity == "error"]
+
+    def line(self, run: Unit, anchor: str | None) -> RunLine:
+        return RunLine(
+            run.case_id,
+            run.trial,
+            run.verdict,
+            run.reasons,
+            anchor,
+            run.steps,
+            run.tokens,
+            run.cost_usd,
+            run.wall_s,
+            any(is_damaged(trace) for trace in run.traces),
+        )
+
+
+_ORDER = {"fail": 0, "pass": 1, "not_judged": 2}
+
+
+def ledger(record: RunRecord) -> Ledger:
+    """One pass over the record."""
+    book = Ledger(record, units(record))
+    for trace in record.traces:
+        for step in trace.steps:
+            book.steps[trace.trace_id, step.step_id] = step
+    for verdict in record.verdicts:
+        if verdict.step_id is None:
+            book.whole[verdict.trace_id].append(verdict)
+        else:
+            book.step_verdicts[verdict.trace_id, verdict.step_id].append(verdict)
+    for finding in record.findings:
+        if finding.step_id is None:
+            book.whole_findings[finding.trace_id].append(finding)
+        else:
+            book.step_findings[finding.trace_id, finding.step_id].append(finding)
+    book.attributions.update((a.trace_id, a) for a in record.attributions)
+    book.outcomes.update(((o.case_id, o.trial), o) for o in record.outcomes)
+    book.trials.update(((t.case_id, t.trial), t) for t in record.trials)
+    return book
+
+
+def is_damaged(trace: Trace) -> bool:
+    """Too broken to hold anything against the agent."""
+    from evalagent.evaluating import damaged
+
+    return damaged(trace)
+
+
+def failed_first(runs: Sequence[Unit]) -> list[Unit]:
+    """Failed runs, the costly ones first, else in their order."""
+    rank = {"costly": 0, "normal": 1, "harmless": 2}
+    return sorted((run for run in runs if run.verdict == "fail"), key=lambda run: rank.get(run.severity, 1))

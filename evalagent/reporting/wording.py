@@ -1,0 +1,96 @@
+"""How the report writes numbers, values and foreign text: the same everywhere, always bounded."""
+
+import json
+import re
+
+from evalagent.model import Json
+from evalagent.statistics.intervals import Interval
+
+RULINGS = {"pass": "pass", "fail": "fail", "not_judged": "not judged"}
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def bounded(text: str, limit: int) -> str:
+    """A text without characters that cannot be shown (or that turn the order of others), cut with the rest counted."""
+    rest = len(text) - limit
+    cut = text[:limit] if rest > 0 else text
+    said = f"… ({rest:,} more characters)" if rest > 0 else ""
+    return _UNPRINTABLE.sub("\ufffd", cut) + said
+
+
+def line(text: str, limit: int = 200) -> str:
+    """A text on one line."""
+    return bounded(" ".join(text[: limit * 4].split()) if len(text) > limit * 4 else " ".join(text.split()), limit)
+
+
+def value(content: Json, limit: int) -> str:
+    """Any JSON value as people read it: a text as it is, the rest as JSON."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return bounded(content, limit)
+    try:
+        return bounded(json.dumps(content, ensure_ascii=False, indent=None, sort_keys=True, default=str), limit)
+    except (ValueError, RecursionError, TypeError):
+        return "(too deep to be shown)"
+
+
+def quotes(evidence: Json, limit: int = 300, most: int = 4) -> tuple[str, ...]:
+    """The words in a piece of evidence: its texts if it is a list or object of them, else the whole as JSON."""
+    if evidence is None or evidence in ("", [], {}):
+        return ()
+    if isinstance(evidence, dict):
+        parts = [f"{name}: {value(part, limit)}" for name, part in evidence.items() if part not in (None, "", [], {})]
+    elif isinstance(evidence, list | tuple):
+        parts = [value(part, limit) for part in evidence]
+    else:
+        parts = [value(evidence, limit)]
+    shown = [bounded(part, limit) for part in parts[:most]]
+    return (*shown, f"… and {len(parts) - most} more") if len(parts) > most else tuple(shown)
+
+
+def percent(share: float | None) -> str:
+    """0.8 as `80 %`; one digit only where it says something: never 100 % for what is below."""
+    if share is None:
+        return "not known"
+    whole = round(share * 100)
+    if abs(share * 100 - whole) < 0.05:
+        return f"{whole} %"
+    return f"{min(max(share * 100, 0.1), 99.9):.1f} %" if whole in (0, 100) else f"{whole} %"
+
+
+def span(interval: Interval | None) -> str:
+    """`95 % interval 60–93 %`, or that there is none."""
+    if interval is None:
+        return "no interval: too few cases"
+    return f"95 % interval {ends(interval)}"
+
+
+def ends(interval: Interval | None) -> str:
+    """`60–93 %`, or a dash for none."""
+    return "–" if interval is None else f"{round(interval.low * 100)}–{round(interval.high * 100)} %"
+
+
+def number(amount: float | None, digits: int = 2) -> str:
+    """12,345 or 0.08; `not known` for None."""
+    if amount is None:
+        return "not known"
+    if float(amount).is_integer():
+        return f"{int(amount):,}"
+    small = 0 < abs(amount) < 0.1
+    return f"{amount:,.{4 if small else digits}f}".rstrip("0").rstrip(".")
+
+
+def seconds(amount: float | None) -> str:
+    if amount is None:
+        return "not known"
+    if amount < 1:
+        return f"{amount * 1000:.0f} ms"
+    return f"{amount:.1f} s" if amount < 120 else f"{amount / 60:.1f} min"
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {what if count == 1 else many or what + 's'}"
