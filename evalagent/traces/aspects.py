@@ -1,0 +1,56 @@
+"""What a model call was doing, by what it answered and what it had been given. Simple rules, None where they say nothing."""
+
+from collections.abc import Sequence
+
+from evalagent.model import Aspect, Message
+from evalagent.traces.drafting import Draft, Drafts
+
+
+def aspect_of(step: Draft, drafts: Drafts) -> Aspect | None:
+    """The aspect of an llm step:
+
+    * a call to a hand-off, or to a tool that an agent ran: `delegate`;
+    * any other call: `choose_tool`;
+    * text only, after tool results that are new to it: `read_result` where steps of the same agent follow, else `answer`;
+    * text only, with no tool result new to it: `plan` where the same agent goes on to call tools, `understand` where it
+      goes on without, else `answer`;
+    * nothing captured: None.
+    """
+    reply = step.observation.reply
+    if step.kind != "llm" or reply is None:
+        return None
+    if reply.requests:
+        return "delegate" if any(_delegates(r.step, r.container, drafts) for r in step.requests) else "choose_tool"
+    if not reply.text:
+        return None
+    following = [drafts.steps[c] for c in step.children if drafts.steps[c].agent == step.agent]
+    if not following:
+        return "answer"
+    if _reads(step.fresh):
+        return "read_result"
+    if any(_calls(after) for after in following):
+        return "plan"
+    return "understand"
+
+
+def _delegates(number: int | None, container: int | None, drafts: Drafts) -> bool:
+    if container is not None:
+        return True
+    if number is None:
+        return False
+    ran = drafts.steps[number]
+    if ran.kind == "handoff":
+        return True
+    if ran.virtual:
+        return False
+    forest = drafts.forest
+    return any(drafts.observations[at].kind == "agent" for at in forest.children[ran.at])
+
+
+def _reads(messages: Sequence[Message]) -> bool:
+    return any(message.answers for message in messages)
+
+
+def _calls(step: Draft) -> bool:
+    reply = step.observation.reply
+    return step.kind == "tool" or (reply is not None and bool(reply.requests))

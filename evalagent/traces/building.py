@@ -1,0 +1,112 @@
+"""Spans and log records into traces: steps, edges, containers, health.
+
+Every span ends in exactly one place: a step's `span_ids`, a container, `Trace.ignored`, or the count of duplicates.
+The same spans in any order give the same traces, byte for byte.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evalagent.model import Event, Json, LogRecord, Span, Trace
+from evalagent.traces.dialects import observe
+from evalagent.traces.drafting import Drafts, draft
+from evalagent.traces.finishing import finish
+from evalagent.traces.forest import forest
+from evalagent.traces.grouping import Grouping
+from evalagent.traces.histories import Histories
+from evalagent.traces.messages import Reader
+from evalagent.traces.observing import Source
+from evalagent.traces.requests import add_virtual_steps, match_requests
+from evalagent.traces.sessions import Strand, between, orphan_tools
+from evalagent.traces.unwrapping import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """All traces of an input, by start, then id.
+
+    `duplicates`: spans dropped because their trace and span id came again; `log_attached` and `log_ignored`: log
+    records whose span is here, and those whose span is not.
+    """
+
+    traces: tuple[Trace, ...]
+    duplicates: int = 0
+    log_attached: int = 0
+    log_ignored: int = 0
+
+
+@dataclass(slots=True)
+class _Heap:
+    spans: dict[str, Span] = field(default_factory=dict)
+    duplicates: int = 0
+    events: dict[str, list[Event]] = field(default_factory=dict)
+
+
+def build(
+    spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping[str, Json] | None = None
+) -> Built:
+    """Steps and edges of every trace. `prices`: model -> {input, output, ...} in US dollars per million tokens, over the
+    public list prices."""
+    heaps: dict[str, _Heap] = {}
+    for span in spans:
+        heap = heaps.setdefault(span.trace_id, _Heap())
+        known = heap.spans.get(span.span_id)
+        if known is not None:
+            heap.duplicates += 1
+            if _fullness(span) <= _fullness(known):
+                continue
+        heap.spans[span.span_id] = span
+    attached = 0
+    for log in logs:
+        found = heaps.get(log.trace_id)
+        if found is not None and log.span_id in found.spans:
+            attached += 1
+            found.events.setdefault(log.span_id, []).append(_event(log))
+    strands = [_strand(trace_id, heaps[trace_id]) for trace_id in sorted(heaps)]
+    orphan_tools(strands)
+    for strand in strands:
+        add_virtual_steps(strand.drafts)
+        strand.histories = Histories(strand.drafts)
+        strand.histories.read()
+        strand.grouping = Grouping(strand.drafts, strand.histories.waiting)
+        strand.grouping.work()
+    between(strands)
+    alone = not any(strand.drafts.steps for strand in strands)
+    traces = [finish(strand, heaps[strand.trace_id].duplicates, prices, alone) for strand in strands]
+    return Built(
+        tuple(sorted(traces, key=lambda t: (t.start_ns, t.trace_id))),
+        sum(heap.duplicates for heap in heaps.values()),
+        attached,
+        len(logs) - attached,
+    )
+
+
+def _fullness(span: Span) -> tuple[int, int, str]:
+    """Of two spans with one id the greater is kept: more said, later end, greater text."""
+    said = len(span.attributes) + len(span.events) + len(span.links)
+    text = canonical(
+        [
+            span.name, span.start_ns, span.parent_id, span.status, span.status_message, dict(span.attributes), span.scope,
+            span.scope_version, dict(span.resource), span.dropped_attributes,
+            [[e.name, e.time_ns, dict(e.attributes)] for e in span.events],
+            [[link.trace_id, link.span_id, dict(link.attributes)] for link in span.links],
+        ]
+    )  # fmt: skip
+    return said, span.end_ns or 0, text
+
+
+def _event(log: LogRecord) -> Event:
+    body = log.body if isinstance(log.body, dict) else {} if log.body is None else {"content": log.body}
+    return Event(log.event_name, log.time_ns, {**log.attributes, **body})
+
+
+def _strand(trace_id: str, heap: _Heap) -> Strand:
+    reader = Reader()
+    woods = forest(list(heap.spans.values()))
+    observations = []
+    for span in woods.spans:
+        extra = sorted(heap.events.get(span.span_id, ()), key=lambda e: (e.time_ns, e.name, canonical(dict(e.attributes))))
+        observations.append(observe(Source(span, (*span.events, *extra), reader)))
+    drafts: Drafts = draft(woods, observations)
+    match_requests(drafts)
+    return Strand(trace_id, drafts)

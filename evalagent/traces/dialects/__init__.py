@@ -1,0 +1,60 @@
+"""One file per dialect, and which of them a span speaks.
+
+The dialect is decided per span and never per file: one trace often mixes several. Attributes decide; the scope's
+name breaks ties, since exporters lose it.
+"""
+
+from collections.abc import Callable
+
+from evalagent.model import Span
+from evalagent.traces.dialects import (
+    adk,
+    agent_framework,
+    anthropic_sdk,
+    any_agent,
+    autogen,
+    claude_code,
+    genai,
+    langfuse,
+    langsmith,
+    mcp,
+    mlflow,
+    openinference,
+    openllmetry,
+    pydantic_ai,
+    strands,
+    vercel,
+)
+from evalagent.traces.dialects import plain as plain_spans
+from evalagent.traces.observing import Observation, Source
+
+DIALECTS: tuple[tuple[str, Callable[[Span], bool], Callable[[Source], Observation]], ...] = (
+    ("anthropic_sdk", anthropic_sdk.speaks, anthropic_sdk.observe),
+    ("openinference", openinference.speaks, openinference.observe),
+    ("langfuse", langfuse.speaks, langfuse.observe),
+    ("mlflow", mlflow.speaks, mlflow.observe),
+    ("vercel", vercel.speaks, vercel.observe),
+    ("claude_code", claude_code.speaks, claude_code.observe),
+    ("langsmith", langsmith.speaks, langsmith.observe),
+    ("mcp", mcp.speaks, mcp.observe),
+    ("openllmetry", openllmetry.speaks, openllmetry.observe),
+    ("strands", strands.speaks, strands.observe),
+    ("adk", adk.speaks, adk.observe),
+    ("agent_framework", agent_framework.speaks, agent_framework.observe),
+    ("pydantic_ai", pydantic_ai.speaks, pydantic_ai.observe),
+    ("autogen", autogen.speaks, autogen.observe),
+    ("any_agent", any_agent.speaks, any_agent.observe),
+    ("genai", genai.speaks, genai.observe),
+    ("plain", plain_spans.speaks, plain_spans.observe),
+)
+"""In this order; the first that a span speaks is its dialect, and every span speaks the last."""
+
+
+def observe(source: Source) -> Observation:
+    """The span as its dialect means it."""
+    for name, speaks, understood in DIALECTS:
+        if speaks(source.span):
+            observation = understood(source)
+            observation.dialect = name
+            return observation
+    raise AssertionError("the last dialect takes every span")

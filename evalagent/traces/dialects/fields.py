@@ -1,0 +1,206 @@
+"""Readings that several dialects share: numbers, errors, tokens, graph places, names of hand-offs."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from evalagent.model import Json, Span, Tokens
+from evalagent.traces import attributes as names
+from evalagent.traces.observing import CONTROL_FLOW, INTERRUPTS, Observation, Place, Source
+from evalagent.traces.unwrapping import arguments, looks_cut, parse, result
+
+_HANDOFF = re.compile(r"(?i)^(transfer_(to|back)_|transfer_to_agent$|handoff|hand_off|transfer_back)")
+_HANDOFF_SPAN = re.compile(r"(?i)^handoff to (?P<to>.+)$|^(?P<from>.+?)\s*(?:→|->)\s*(?P<to2>.+)\.handoff$")
+
+
+def text(value: Json) -> str | None:
+    """A text that is not empty, or None."""
+    return value if isinstance(value, str) and value else None
+
+
+def integer(value: Json) -> int | None:
+    """A count as an int, also where it was written as text or float; None where it is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    if isinstance(value, float):
+        return int(value) if value >= 0 and value.is_integer() else None
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        return int(value)
+    return None
+
+
+def number(value: Json) -> float | None:
+    """A finite number as a float, also where it was written as text."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        found = float(value)
+    elif isinstance(value, str):
+        try:
+            found = float(value)
+        except ValueError:
+            return None
+    else:
+        return None
+    return found if found == found and abs(found) != float("inf") else None
+
+
+def first(attributes: Mapping[str, Json], keys: Iterable[str]) -> Json:
+    """The value of the first key that is there and not None."""
+    for key in keys:
+        value = attributes.get(key)
+        if value is not None:
+            return value
+    return None
+
+
+def tokens(
+    attributes: Mapping[str, Json],
+    inputs: Iterable[str] = names.INPUT_TOKENS,
+    outputs: Iterable[str] = names.OUTPUT_TOKENS,
+    reads: Iterable[str] = names.CACHE_READ_TOKENS,
+    writes: Iterable[str] = names.CACHE_WRITE_TOKENS,
+) -> Tokens | None:
+    """The tokens as reported; None where nothing is."""
+    found = Tokens(*(integer(first(attributes, keys)) for keys in (inputs, outputs, reads, writes)))
+    return None if found.input is None and found.output is None else found
+
+
+def failure(span: Span) -> tuple[str | None, bool]:
+    """The span's hard error as one line, and whether it was interrupted on purpose. Control flow is no error."""
+    kinds = [str(span.attributes.get(names.ERROR_TYPE) or "")]
+    said = ""
+    for event in span.events:
+        if event.name == "exception":
+            kind = str(event.attributes.get("exception.type") or "")
+            message = str(event.attributes.get("exception.message") or "")
+            kinds.append(kind)
+            said = ": ".join(part for part in (kind.rpartition(".")[2], message) if part)
+    short = {kind.rpartition(".")[2] for kind in kinds if kind}
+    interrupted = bool(short & INTERRUPTS)
+    if short & CONTROL_FLOW:
+        return None, interrupted
+    if span.status == "error":
+        return (span.status_message or said or next(iter(sorted(short)), "") or "error"), interrupted
+    if span.status == "unset" and said:
+        return said, interrupted
+    return None, interrupted
+
+
+def is_handoff(name: str) -> bool:
+    """Whether a tool of this name hands the conversation to another agent."""
+    return bool(_HANDOFF.match(name))
+
+
+def handoff_target(name: str, given: Json) -> str | None:
+    """The agent that a hand-off names, in its own name or in its arguments."""
+    match = _HANDOFF_SPAN.match(name)
+    if match:
+        return match["to"] or match["to2"]
+    if isinstance(given, dict):
+        for key in ("agent_name", "agent", "target", "to", "name"):
+            if isinstance(given.get(key), str):
+                return str(given[key])
+    for start in ("transfer_to_", "transfer_back_to_", "handoff_to_"):
+        if name.startswith(start) and name != "transfer_to_agent" and name != "handoff_to_agent":
+            return name.removeprefix(start)
+    return None
+
+
+def handoff_span(name: str) -> bool:
+    """Whether a span of this name is a hand-off by its form, `handoff to X` or `A → X.handoff`."""
+    return bool(_HANDOFF_SPAN.match(name))
+
+
+def place(values: Mapping[str, Json], prefix: str = "") -> Place:
+    """LangGraph's metadata out of the keys that an instrumentor copied it to."""
+    node = text(values.get(prefix + "langgraph_node"))
+    step = integer(values.get(prefix + "langgraph_step"))
+    thread = text(values.get(prefix + "thread_id"))
+    if node is None and step is None and thread is None:
+        return Place()
+    triggers = parse(values.get(prefix + "langgraph_triggers")).value
+    namespace = values.get(prefix + "langgraph_checkpoint_ns") or values.get(prefix + "checkpoint_ns") or ""
+    if isinstance(triggers, str):
+        triggers = [triggers]
+    return Place(
+        step,
+        node,
+        tuple(str(t) for t in triggers) if isinstance(triggers, list) else (),
+        str(namespace).rpartition("|")[0],
+        thread,
+    )
+
+
+def take_arguments(observation: Observation, value: Json) -> None:
+    """A tool's arguments, unwrapped; cut ones keep their text and mark the step."""
+    if value is None:
+        return
+    parsed = arguments(value)
+    observation.arguments = value if parsed.truncated else parsed.value
+    observation.truncated = observation.truncated or parsed.truncated
+
+
+def take_result(observation: Observation, value: Json) -> None:
+    """A tool's result, unwrapped; a call id found in its packing is the step's where it has none."""
+    if value is None:
+        return
+    unwrapped = result(value)
+    observation.result = unwrapped.value
+    observation.call_id = observation.call_id or unwrapped.call_id
+    observation.truncated = observation.truncated or unwrapped.truncated
+
+
+def take_messages(observation: Observation, source: Source, given: Json, reply: Json, system: Json = None) -> None:
+    """A model call's messages: what it was given (instructions first) and what it answered."""
+    reader = source.reader
+    instructions, _ = reader.many(system, "system") if system is not None else ((), False)
+    if instructions and len(instructions) > 1:
+        joined = "\n".join(m.text for m in instructions)
+        instructions = tuple(m for m in (reader.one({"role": "system", "content": joined}),) if m is not None)
+    messages, cut = reader.many(given, "user") if given is not None else ((), False)
+    answered, reply_cut = reader.many(reply, "assistant") if reply is not None else ((), False)
+    if instructions and not (messages and messages[0] == instructions[0]):
+        messages = (*instructions, *messages)
+    observation.messages = messages or observation.messages
+    observation.reply = reader.joined(answered) or observation.reply
+    observation.truncated = observation.truncated or cut or reply_cut
+
+
+def begin(source: Source, kind: str, name: str) -> Observation:
+    """An observation with what every dialect's spans have."""
+    error, interrupted = failure(source.span)
+    span = source.span
+    session = text(span.attributes.get(names.SESSION)) or text(span.attributes.get(names.CONVERSATION))
+    return Observation(span, "", kind, name, error=error, interrupted=interrupted, session=session)
+
+
+def said(value: Json) -> str | None:
+    """A container's input or output as the text that a person would read; None where none stands out."""
+    value = parse(value).value if isinstance(value, str) and value[:1] in '{["' else value
+    for _ in range(5):
+        if isinstance(value, str):
+            return value or None
+        if isinstance(value, list) and value:
+            value = value[-1] if not (len(value) == 2 and isinstance(value[0], str)) else value[1]
+            continue
+        if isinstance(value, dict):
+            inner = next((value[k] for k in _TALKING if value.get(k)), None)
+            if inner is None:
+                return None
+            value = inner
+            continue
+        return None
+    return None
+
+
+_TALKING = (
+    "output", "outputs", "result", "response", "answer", "final_output", "messages", "inputs", "input", "question",
+    "query", "q", "task", "prompt", "kwargs", "data", "parts", "content", "text", "raw", "message", "args", "value",
+)  # fmt: skip
+
+
+def cut_anywhere(values: Iterable[Json]) -> bool:
+    """Whether any of the values is JSON that was cut."""
+    return any(looks_cut(value) for value in values)

@@ -1,0 +1,96 @@
+"""Langfuse 5.x OpenTelemetry spans."""
+
+from evalagent.model import Json, Span, Tokens
+from evalagent.traces import attributes as names
+from evalagent.traces.dialects import fields, genai
+from evalagent.traces.observing import Observation, Source
+from evalagent.traces.unwrapping import parse
+
+_KINDS = {
+    "generation": "llm",
+    "agent": "agent",
+    "tool": "tool",
+    "chain": "node",
+    "retriever": "retrieval",
+    "embedding": "embedding",
+    "evaluator": "other",
+    "guardrail": "guardrail",
+    "event": "plumbing",
+    "span": "node",
+}
+_INPUT = ("input", "prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
+_OUTPUT = ("output", "completion_tokens", "output_tokens", "completionTokens", "outputTokens")
+_READ = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read")
+_WRITE = ("cache_creation_input_tokens", "input_cache_creation")
+
+
+def speaks(span: Span) -> bool:
+    """Its observation type."""
+    return names.LF_KIND in span.attributes
+
+
+def observe(source: Source) -> Observation:
+    """A Langfuse observation."""
+    span, attributes = source.span, source.attributes
+    kind = _KINDS.get(str(attributes.get(names.LF_KIND)).lower(), "node")
+    observation = fields.begin(source, kind, span.name)
+    given, output = attributes.get(names.LF_INPUT), attributes.get(names.LF_OUTPUT)
+    if attributes.get(names.LF_LEVEL) == "ERROR" and observation.error is None:
+        observation.error = fields.text(attributes.get(names.LF_STATUS)) or "error"
+    usage = parse(attributes.get(names.LF_USAGE)).value
+    if isinstance(usage, dict):
+        observation.tokens = fields.tokens(usage, _INPUT, _OUTPUT, _READ, _WRITE)
+    if kind in ("llm", "embedding"):
+        observation.model = fields.text(attributes.get(names.LF_MODEL))
+        observation.name = observation.model or span.name
+        if kind == "llm":
+            messages(observation, source, given, output)
+        cost = parse(attributes.get(names.LF_COST)).value
+        if isinstance(cost, dict):
+            observation.cost_usd = fields.number(cost.get("total"))
+    elif kind in ("tool", "retrieval", "guardrail", "other"):
+        fields.take_arguments(observation, given)
+        fields.take_result(observation, output)
+        found = observation.result
+        if kind == "retrieval" and isinstance(found, list):
+            observation.texts = tuple(t for t in (_text_of(item) for item in found) if t)
+        genai.as_handoff(observation)
+    else:
+        observation.weak = kind == "node"
+        observation.task, observation.answer = fields.said(given), fields.said(output)
+        observation.aggregated = True
+    return observation
+
+
+def messages(observation: Observation, source: Source, given: Json, output: Json) -> None:
+    """A generation's messages, in whatever shape its SDK was given them."""
+    parsed, answered = parse(given), parse(output)
+    asked: Json = parsed.value
+    if isinstance(asked, dict):
+        if asked.get("tools"):
+            observation.tools = source.reader.tools(asked["tools"])
+        asked = asked.get("messages", asked.get("prompt", asked.get("input", asked)))
+    reply: Json = answered.value
+    if isinstance(reply, dict):
+        for key in ("choices", "generations", "messages", "message"):
+            if reply.get(key):
+                reply = reply[key]
+                break
+    while isinstance(reply, list) and len(reply) == 1 and isinstance(reply[0], list):
+        reply = reply[0]
+    fields.take_messages(observation, source, asked, reply)
+    observation.truncated = observation.truncated or parsed.truncated or answered.truncated
+
+
+def _text_of(item: Json) -> str | None:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, dict):
+        return next((item[k] for k in ("content", "text", "page_content") if isinstance(item.get(k), str)), None)
+    return None
+
+
+def usage_of(value: Json) -> Tokens | None:
+    """Tokens out of a usage object of any SDK."""
+    usage = parse(value).value
+    return fields.tokens(usage, _INPUT, _OUTPUT, _READ, _WRITE) if isinstance(usage, dict) else None

@@ -1,0 +1,261 @@
+"""From observed spans to drafts of steps: which span is a step, which holds steps, which is left out and why."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evalagent.model import Container, Edge, Json, Message
+from evalagent.traces.forest import Forest
+from evalagent.traces.merging import twins
+from evalagent.traces.observing import CONTAINERS, Observation
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One tool call that a model asked for, and what became of it."""
+
+    llm: int
+    position: int
+    id: str | None
+    name: str
+    arguments: Json
+    text: str
+    """The arguments' canonical text."""
+    step: int | None = None
+    """The draft that ran it."""
+    container: int | None = None
+    """The agent's span that ran it, where there is no tool span."""
+    answered: int | None = None
+    """The first draft whose input holds the answer."""
+    answer: Json = None
+    foreign: tuple[str, str] | None = None
+    """Trace and step id of the tool that ran it in a trace of its own."""
+
+    @property
+    def used(self) -> bool:
+        return self.step is not None or self.container is not None or self.foreign is not None
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A step in the making. `at` is its span's place in the forest (of a virtual one, the requesting span's)."""
+
+    at: int
+    step_id: str
+    kind: str
+    name: str
+    observation: Observation
+    start: int
+    end: int
+    span_ids: list[str]
+    agent_at: int = -1
+    """Place of the nearest agent around it; -1 for none."""
+    agent: str | None = None
+    node: str | None = None
+    attempt: int = 0
+    virtual: bool = False
+    request: Request | None = None
+    requests: list[Request] = field(default_factory=list)
+    parents: dict[int, tuple[str, float]] = field(default_factory=dict)
+    children: list[int] = field(default_factory=list)
+    core: tuple[Message, ...] = ()
+    """Messages without the instructions that lead them."""
+    continues: int | None = None
+    fresh: tuple[Message, ...] = ()
+    """Messages that are new since the step it continues."""
+    answered_in: list[int] = field(default_factory=list)
+    afar: list[Edge] = field(default_factory=list)
+    """Parents in other traces."""
+    asked_afar: str | None = None
+    answer: Json = None
+    """A virtual step's result, as a later input gave it."""
+
+
+@dataclass(slots=True)
+class Drafts:
+    """All drafts of one trace in order of start, and what the other spans are."""
+
+    forest: Forest
+    observations: list[Observation]
+    steps: list[Draft]
+    by_span: dict[int, int]
+    """Span place -> draft; twins too."""
+    containers: list[Container]
+    ignored: dict[str, str]
+    agents: list[int]
+    """For each span the nearest agent container around it or itself; -1 for none."""
+    container_tokens: list[int] = field(default_factory=list)
+    """Containers that alone know what was spent below them."""
+
+    def add(self, child: int, parent: int, rule: str, confidence: float) -> bool:
+        """Add an edge, unless it is there or from a step to itself."""
+        if child == parent:
+            return False
+        known = self.steps[child].parents
+        if parent in known:
+            if known[parent][1] < confidence:
+                known[parent] = (rule, confidence)
+            return False
+        known[parent] = (rule, confidence)
+        self.steps[parent].children.append(child)
+        return True
+
+
+def draft(forest: Forest, observations: list[Observation]) -> Drafts:
+    """Decide for each span of one trace what it is; every span becomes exactly one thing."""
+    kept = twins(forest, observations)
+    _leaves(forest, observations, kept)
+    inside = _steps_inside(forest, observations, kept)
+    agents = _agents(forest, observations)
+    members: dict[int, list[int]] = {}
+    for at, into in kept.items():
+        members.setdefault(into, []).append(at)
+    containers: list[Container] = []
+    ignored: dict[str, str] = {}
+    steps: list[Draft] = []
+    for at, one in enumerate(observations):
+        span = forest.spans[at]
+        if at in kept:
+            continue
+        if one.kind in CONTAINERS and (inside[at] or not one.weak):
+            containers.append(Container(span.trace_id, span.span_id, one.kind, one.name, span.parent_id))  # type: ignore[arg-type]
+        elif one.is_step or one.kind in ("agent-step", "node-step"):
+            steps.append(_step(forest, observations, agents, at, members.get(at, [])))
+        elif one.kind == "ignored":
+            ignored[span.span_id] = one.reason
+        elif inside[at] and forest.parents[at] < 0:
+            containers.append(Container(span.trace_id, span.span_id, "workflow", one.name, span.parent_id))
+        else:
+            ignored[span.span_id] = "plumbing"
+    steps.sort(key=lambda s: (s.start, forest.enter[s.at], s.step_id))
+    by_span = {step.at: number for number, step in enumerate(steps)}
+    by_span.update({at: by_span[into] for at, into in kept.items()})
+    return Drafts(forest, observations, steps, by_span, containers, ignored, agents)
+
+
+def _step(
+    forest: Forest, observations: Sequence[Observation], agents: list[int], at: int, twins_of: list[int]
+) -> Draft:
+    one = observations[at]
+    span = forest.spans[at]
+    kind = one.kind.removesuffix("-step")
+    above = agents[at] if kind != "agent" else agents[forest.parents[at]] if forest.parents[at] >= 0 else -1
+    nearest = observations[above].name if above >= 0 else None
+    agent = (one.name if kind == "agent" else None) or one.agent or nearest
+    made = Draft(
+        at,
+        span.span_id,
+        kind,
+        one.name,
+        one,
+        span.start_ns,
+        forest.ends[at],
+        [span.span_id, *sorted(forest.spans[t].span_id for t in twins_of)],
+        above,
+        agent,
+    )
+    place = one.place
+    up = at
+    for _ in range(len(forest.spans)):
+        if place.node is not None or up < 0:
+            break
+        place = observations[up].place
+        if place.node is None and observations[up].node_id is not None:
+            made.node = observations[up].node_id
+            break
+        up = forest.parents[up]
+    made.node = place.node or made.node
+    made.attempt = place.step or 0
+    if kind == "llm":
+        lead = 0
+        while lead < len(one.messages) and one.messages[lead].role == "system":
+            lead += 1
+        made.core = one.messages[lead:]
+    return made
+
+
+def _agents(forest: Forest, observations: Sequence[Observation]) -> list[int]:
+    agents = [-1] * len(observations)
+    for at in forest.preorder:
+        if observations[at].kind == "agent":
+            agents[at] = at
+        elif forest.parents[at] >= 0:
+            agents[at] = agents[forest.parents[at]]
+    return agents
+
+
+def _steps_inside(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> list[int]:
+    """How many steps are inside each span, itself not counted."""
+    inside = [0] * len(observations)
+    for at in reversed(forest.preorder):
+        above = forest.parents[at]
+        if above >= 0:
+            own = observations[at].is_step or observations[at].kind in ("agent-step", "node-step")
+            inside[above] += inside[at] + (1 if own and at not in kept else 0)
+    return inside
+
+
+def _leaves(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
+    """Nodes and agents with no step inside are steps themselves."""
+    inside = [0] * len(observations)
+    for at in reversed(forest.preorder):
+        one = observations[at]
+        if not inside[at] and not one.is_step:
+            if one.kind == "node" and _is_leaf_node(one):
+                one.kind = "human" if one.interrupted else "node-step"
+            elif one.kind == "agent" and one.interrupted and one.place.node == one.name:
+                one.kind = "human"
+        above = forest.parents[at]
+        if above >= 0:
+            inside[above] += inside[at] + (1 if one.is_step or one.kind == "node-step" else 0)
+    _leaf_agents(forest, observations, inside)
+
+
+def _is_leaf_node(one: Observation) -> bool:
+    if one.place.node is not None:
+        return one.place.node == one.name and not one.name.startswith("__")
+    return one.node_id is not None and not one.weak
+
+
+def _leaf_agents(forest: Forest, observations: Sequence[Observation], inside: list[int]) -> None:
+    """An agent without steps is a step, unless the steps beside it at the same time, or in a subtree that lost its
+    parent, are its own."""
+    empty = [at for at in reversed(forest.preorder) if observations[at].kind == "agent" and not inside[at]]
+    if not empty:
+        return
+    detached = _Intervals(forest, [r for r in forest.roots if r in set(forest.orphans) and inside[r]])
+    beside: dict[int, _Intervals] = {}
+    became: set[int] = set()
+    for at in empty:
+        if any(child in became for child in forest.children[at]) or inside[at]:
+            continue
+        above = forest.parents[at]
+        if above not in beside:
+            family = forest.children[above] if above >= 0 else [r for r in forest.roots if r not in set(forest.orphans)]
+            beside[above] = _Intervals(forest, [s for s in family if inside[s]])
+        if beside[above].overlap(at) or detached.overlap(at):
+            continue
+        observations[at].kind = "agent-step"
+        became.add(at)
+        up = above
+        while up >= 0:
+            inside[up] += 1
+            if inside[up] > 1 and observations[up].kind != "agent":
+                pass
+            up = forest.parents[up]
+
+
+class _Intervals:
+    """Whether anything of a set of spans overlaps a span; log n a question."""
+
+    def __init__(self, forest: Forest, members: list[int]) -> None:
+        self._forest = forest
+        ordered = sorted(members, key=lambda at: forest.spans[at].start_ns)
+        self._starts = [forest.spans[at].start_ns for at in ordered]
+        self._latest: list[int] = []
+        for at in ordered:
+            self._latest.append(max(forest.ends[at], self._latest[-1] if self._latest else 0))
+
+    def overlap(self, at: int) -> bool:
+        before = bisect_left(self._starts, self._forest.ends[at])
+        return before > 0 and self._latest[before - 1] > self._forest.spans[at].start_ns

@@ -1,0 +1,211 @@
+"""Drafts into the frozen steps and traces that the other rooms read."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from evalagent.model import Edge, Json, Kind, Message, Step, Trace, Via
+from evalagent.traces.aspects import aspect_of
+from evalagent.traces.drafting import Draft, Drafts
+from evalagent.traces.health import health
+from evalagent.traces.prices import cost_of
+from evalagent.traces.reduction import cut_cycles, order, reduce
+from evalagent.traces.requests import PSEUDO_TOOLS
+from evalagent.traces.sessions import Strand
+
+VIA: Mapping[str, Via] = {
+    "call_id": "call",
+    "name_args": "call",
+    "virtual": "call",
+    "nearest_llm": "call",
+    "agent_call": "call",
+    "open_tool": "call",
+    "container": "call",
+    "handoff_name": "handoff",
+    "result_id": "data",
+    "result_position": "data",
+    "result_text": "data",
+    "agent_result": "data",
+    "child_embedding": "data",
+    "history": "data",
+    "text": "data",
+    "turn": "data",
+    "link": "link",
+    "graph_edge": "link",
+    "resume": "link",
+    "retry": "retry",
+    "superstep": "order",
+    "sequence": "order",
+}
+"""What each rule's edges are called outside."""
+
+
+def finish(strand: Strand, duplicates: int, prices: Mapping[str, Json] | None, alone: bool) -> Trace:
+    """One trace, done."""
+    drafts = strand.drafts
+    steps = drafts.steps
+    cut = [(steps[parent].step_id, steps[child].step_id) for parent, child in cut_cycles(steps)]
+    ordered = order(steps)
+    reduce(steps, ordered)
+    for step in steps:
+        step.children = []
+    for number, step in enumerate(steps):
+        for parent in step.parents:
+            steps[parent].children.append(number)
+    finished = tuple(_step(steps[number], drafts, strand.trace_id, prices) for number in ordered)
+    state = health(strand.trace_id, drafts, finished, duplicates, cut, alone)
+    spans = drafts.forest.spans
+    root = next((at for at in drafts.forest.roots if not spans[at].parent_id), drafts.forest.roots[0] if drafts.forest.roots else 0)
+    ends = [span.end_ns for span in spans if span.end_ns is not None]
+    return Trace(
+        strand.trace_id,
+        finished,
+        tuple(sorted(drafts.containers, key=lambda c: c.span_id)),
+        dict(sorted(drafts.ignored.items())),
+        state.findings,
+        state.quality,
+        _task(drafts),
+        _answer(drafts, ordered),
+        strand.session,
+        dict(spans[root].resource) if spans else {},
+        strand.start,
+        max(ends, default=None),
+    )
+
+
+def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json] | None) -> Step:
+    one = step.observation
+    steps = drafts.steps
+    parents = [
+        Edge(steps[p].step_id, _via(steps[p], step, rule), confidence) for p, (rule, confidence) in step.parents.items()
+    ]
+    parents += step.afar
+    parents.sort(key=lambda e: (e.trace_id or "", e.step_id, e.via))
+    common = {
+        "trace_id": trace_id,
+        "step_id": step.step_id,
+        "span_ids": tuple(step.span_ids),
+        "kind": cast(Kind, step.kind),
+        "name": step.name,
+        "start_ns": step.start,
+        "end_ns": step.end if step.virtual else one.span.end_ns,
+        "agent": step.agent,
+        "parents": tuple(parents),
+        "node": step.node,
+        "attempt": step.attempt,
+        "dialect": one.dialect,
+    }
+    answered = tuple(dict.fromkeys(steps[n].step_id for n in sorted(step.answered_in)))
+    request = step.request
+    asked = steps[request.llm].step_id if request is not None else step.asked_afar
+    if step.virtual and request is not None:
+        executed = bool(answered) or request.answered is not None or bool(PSEUDO_TOOLS.match(step.name))
+        return Step(
+            **common,  # type: ignore[arg-type]
+            input=request.arguments,
+            output=step.answer,
+            call_id=request.id,
+            request_step=asked,
+            answered_in=answered,
+            arguments=request.arguments,
+            result=step.answer,
+            virtual=True,
+            executed=executed,
+            truncated=_cut_request(one.reply, request.position),
+        )
+    if step.kind == "llm":
+        return Step(
+            **common,  # type: ignore[arg-type]
+            aspect=aspect_of(step, drafts),
+            error=one.error,
+            tokens=one.tokens,
+            cost_usd=one.cost_usd if one.cost_usd is not None else cost_of(one.tokens, one.model, one.dialect, prices),
+            input=[written(m) for m in step.fresh] if one.messages else None,
+            output=written(one.reply) if one.reply is not None else None,
+            model=one.model,
+            messages=one.messages,
+            reply=one.reply,
+            tools=one.tools,
+            content=one.has_content,
+            truncated=one.truncated,
+        )
+    given = one.arguments if one.arguments is not None else one.task
+    output = one.result if one.result is not None else one.answer
+    return Step(
+        **common,  # type: ignore[arg-type]
+        error=one.error,
+        tokens=one.tokens,
+        cost_usd=one.cost_usd if one.cost_usd is not None else cost_of(one.tokens, one.model, one.dialect, prices),
+        input=given,
+        output=output,
+        model=one.model,
+        call_id=one.call_id or (request.id if request is not None else None),
+        request_step=asked,
+        answered_in=answered,
+        arguments=one.arguments,
+        result=one.result,
+        content=one.has_content or given is not None or output is not None,
+        truncated=one.truncated,
+    )
+
+
+def _cut_request(reply: Message | None, position: int) -> bool:
+    return reply is not None and position < len(reply.requests) and reply.requests[position].truncated
+
+
+def _via(parent: Draft, child: Draft, rule: str) -> Via:
+    if parent.kind == "handoff" and child.agent != parent.agent:
+        return "handoff"
+    return VIA[rule]
+
+
+def written(message: Message) -> dict[str, Json]:
+    """A message as it stands in steps.jsonl: role, and what there is of text, calls and results."""
+    value: dict[str, Json] = {"role": message.role}
+    if message.text:
+        value["text"] = message.text
+    if message.requests:
+        value["calls"] = [{"id": r.id, "name": r.name, "arguments": r.arguments} for r in message.requests]
+    if message.answers:
+        value["results"] = [{"id": a.id, "name": a.name, "content": a.content} for a in message.answers]
+    return value
+
+
+def _task(drafts: Drafts) -> str | None:
+    """What the outermost span says it was asked; else the first text of a user in a model call."""
+    for at in drafts.forest.roots:
+        one = drafts.observations[at]
+        if one.task:
+            return one.task
+    for step in drafts.steps:
+        said = next((m.text for m in step.core if m.role == "user" and m.text), None)
+        if said:
+            return said
+    return None
+
+
+def _answer(drafts: Drafts, ordered: list[int]) -> str | None:
+    """The text of the last model call without tool calls on which nothing depends; else of the last such call; else
+    what the outermost span says."""
+    ended = sorted(
+        (step.end, number)
+        for number, step in enumerate(drafts.steps)
+        if step.kind == "llm" and not step.virtual and _says(step)
+    )
+    sinks = [number for _, number in ended if not drafts.steps[number].children]
+    if sinks or ended:
+        reply = drafts.steps[sinks[-1] if sinks else ended[-1][1]].observation.reply
+        if reply is not None and reply.text:
+            last_call = max((s.end for s in drafts.steps if s.kind == "llm" and not s.virtual), default=0)
+            chosen = drafts.steps[sinks[-1] if sinks else ended[-1][1]]
+            if chosen.end >= last_call or not _root_answer(drafts):
+                return reply.text
+    return _root_answer(drafts)
+
+
+def _root_answer(drafts: Drafts) -> str | None:
+    return next((drafts.observations[at].answer for at in drafts.forest.roots if drafts.observations[at].answer), None)
+
+
+def _says(step: Draft) -> bool:
+    reply = step.observation.reply
+    return reply is not None and bool(reply.text) and not reply.requests

@@ -1,0 +1,416 @@
+"""Edges that structure shows where messages do not: graphs, links, nesting, and time as the last resort.
+
+Containers are treated from the inside out. In each, the steps below one child are a group; a group's sources are its
+steps without a parent, its sinks those that no step of it depends on. Rules (confidence): child_embedding (0.9),
+nearest_llm (0.6), turn (0.6), agent_call and agent_result (0.9), link (0.9), graph_edge (0.85), open_tool (0.7),
+container (0.8), superstep (0.6), sequence (0.4). All but the joins of a graph are for steps without a parent.
+"""
+
+import heapq
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from evalagent.traces.drafting import Draft, Drafts
+from evalagent.traces.requests import SLACK_NS
+
+_WIDE = 4096
+_JOIN = re.compile(r"^join:(?P<sources>.+):(?P<into>[^:]+)$")
+_TOOLS = ("tool", "handoff")
+
+
+@dataclass(slots=True)
+class Group:
+    """The steps below one child of a container."""
+
+    at: int
+    sources: list[int]
+    sinks: list[int]
+    start: int
+    end: int
+    step: int | None = None
+    node: str | None = None
+    namespace: str = ""
+    triggers: tuple[str, ...] = ()
+    node_id: str | None = None
+    follows: str | None = None
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (self.start, self.end, self.at)
+
+
+class Grouping:
+    """One trace's structure, worked through once."""
+
+    def __init__(self, drafts: Drafts, waiting: Mapping[int, list[tuple[int, str, float]]]) -> None:
+        self._drafts = drafts
+        self._forest = drafts.forest
+        self._waiting = {at: list(readers) for at, readers in waiting.items()}
+        self._own: dict[int, list[int]] = {}
+        for number, step in enumerate(drafts.steps):
+            self._own.setdefault(step.at, []).append(number)
+        self._graph = self._graphs()
+        self._callers: dict[int, list[int]] = {}
+        for number, step in enumerate(drafts.steps):
+            for request in step.requests:
+                if request.container is not None:
+                    self._callers.setdefault(request.container, []).append(number)
+        self._done: dict[int, Group] = {}
+        self._place = {span.span_id: at for at, span in enumerate(self._forest.spans)}
+        self._whole_ms = all(s.start_ns % SLACK_NS == 0 for s in self._forest.spans[:64])
+        self._readers: dict[int, list[int]] = {}
+
+    def _graphs(self) -> list[tuple[str, ...]]:
+        graph: list[tuple[str, ...]] = [()] * len(self._forest.spans)
+        for at in self._forest.preorder:
+            own = self._drafts.observations[at].graph
+            above = self._forest.parents[at]
+            graph[at] = own or (graph[above] if above >= 0 else ())
+        return graph
+
+    def group_at(self, at: int) -> Group | None:
+        """The steps below a span, with what begins and what ends them; None where there are none."""
+        return self._done.get(at)
+
+    # --- rules that look at one container's own steps ---------------------------------------------
+
+    def _holder(self, step: Draft) -> int:
+        above = self._forest.parents[step.at]
+        while (
+            above >= 0
+            and self._drafts.observations[above].kind in ("plumbing", "ignored")
+            and self._forest.parents[above] >= 0
+        ):
+            above = self._forest.parents[above]
+        return above
+
+    def _without_content(self) -> None:
+        """nearest_llm and turn: who called whom where contents were not captured."""
+        held: dict[int, list[int]] = {}
+        for number, step in enumerate(self._drafts.steps):
+            if not step.virtual:
+                held.setdefault(self._holder(step), []).append(number)
+        for numbers in held.values():
+            calls = [n for n in numbers if self._drafts.steps[n].kind == "llm"]
+            if not calls:
+                continue
+            starts = [self._drafts.steps[n].start for n in calls]
+            tools_of: dict[int, list[int]] = {}
+            for number in numbers:
+                step = self._drafts.steps[number]
+                if step.kind not in _TOOLS:
+                    continue
+                at = bisect_right(starts, step.start) - 1
+                if at >= 0 and not step.parents and self._drafts.steps[calls[at]].observation.reply is None:
+                    self._drafts.add(number, calls[at], "nearest_llm", 0.6)
+                for parent in step.parents:
+                    tools_of.setdefault(parent, []).append(number)
+            for earlier, number in zip(calls, calls[1:], strict=False):
+                step = self._drafts.steps[number]
+                if step.parents or step.observation.messages:
+                    continue
+                ended = [t for t in tools_of.get(earlier, ()) if self._drafts.steps[t].end <= step.start + self._slack]
+                before = self._drafts.steps[earlier]
+                if ended:
+                    for tool in ended:
+                        self._drafts.add(number, tool, "turn", 0.6)
+                elif before.end <= step.start + self._slack:
+                    self._drafts.add(number, earlier, "turn", 0.6)
+
+    @property
+    def _slack(self) -> int:
+        return SLACK_NS if self._whole_ms else 0
+
+    # --- from the inside out ----------------------------------------------------------------------
+
+    def work(self) -> None:
+        """Add every edge that structure shows."""
+        self._without_content()
+        pending: dict[int, list[Group]] = {}
+        for at in reversed(self._forest.preorder):
+            groups = pending.pop(at, [])
+            own = self._own.get(at, [])
+            group = self._combine(at, own, groups) if own or groups else None
+            self._flush(at, group, bool(own))
+            if group is not None:
+                self._done[at] = group
+                pending.setdefault(self._forest.parents[at], []).append(group)
+        roots = pending.get(-1, [])
+        if len(roots) > 1:
+            self._order(-1, sorted(roots, key=lambda g: g.order), [])
+
+    def _combine(self, at: int, own: list[int], groups: list[Group]) -> Group:
+        steps = self._drafts.steps
+        owners = [n for n in own if not steps[n].virtual]
+        if groups:
+            groups.sort(key=lambda g: g.order)
+            if owners:
+                self._children_first(at, owners[0], groups)
+            self._order(at, groups, owners)
+        elif len(groups) == 1 and not own:
+            pass
+        sources = [*own, *(s for g in groups for s in g.sources)]
+        sinks = [*own, *(s for g in groups for s in g.sinks)]
+        low, high = self._forest.enter[at], self._forest.leave[at]
+        if len(sources) > 1 or len(sinks) > 1:
+            sources = [n for n in sources if not any(self._within(p, low, high) for p in steps[n].parents)]
+            sinks = [n for n in sinks if not any(self._within(c, low, high) for c in steps[n].children)]
+        start = min([steps[n].start for n in own] + [g.start for g in groups])
+        end = max([steps[n].end for n in own] + [g.end for g in groups])
+        one = self._drafts.observations[at]
+        place = one.place
+        inner = groups[0] if len(groups) == 1 and not own else None
+        if place.node is None and place.step is None and inner is not None and one.kind in ("plumbing", "ignored"):
+            return Group(
+                at,
+                sources,
+                sinks,
+                start,
+                end,
+                inner.step,
+                inner.node,
+                inner.namespace,
+                inner.triggers,
+                inner.node_id,
+                inner.follows,
+            )
+        return Group(
+            at,
+            sources,
+            sinks,
+            start,
+            end,
+            place.step,
+            place.node,
+            place.namespace,
+            place.triggers,
+            one.node_id,
+            one.follows,
+        )
+
+    def _within(self, number: int, low: int, high: int) -> bool:
+        return low <= self._forest.enter[self._drafts.steps[number].at] <= high
+
+    def _children_first(self, at: int, owner: int, groups: list[Group]) -> None:
+        """An embedding inside a retrieval is made for it."""
+        if self._drafts.steps[owner].kind in ("retrieval", "reranker"):
+            for group in groups:
+                for sink in group.sinks:
+                    if self._drafts.steps[sink].kind == "embedding":
+                        self._drafts.add(owner, sink, "child_embedding", 0.9)
+
+    def _flush(self, at: int, group: Group | None, owned: bool) -> None:
+        """What waited for this span to be complete: its callers and the readers of what it came to."""
+        if group is None:
+            return
+        steps = self._drafts.steps
+        low, high = self._forest.enter[at], self._forest.leave[at]
+        for caller in self._callers.get(at, ()):
+            if not self._within(caller, low, high):
+                self._connect([caller], group.sources, "agent_call", 0.9)
+        for reader, rule, confidence in self._waiting.get(at, ()):
+            if self._within(reader, low, high):
+                continue
+            for sink in group.sinks:
+                if not (owned and steps[sink].at == at):
+                    self._drafts.add(reader, sink, rule, confidence)
+
+    def _connect(self, parents: Iterable[int], sources: Iterable[int], rule: str, confidence: float) -> bool:
+        """Edges from all to all of those that have no parent yet."""
+        parents = list(parents)
+        bare = [s for s in sources if not self._drafts.steps[s].parents]
+        if not parents or not bare:
+            return False
+        if len(parents) * len(bare) > _WIDE:
+            parents = [max(parents, key=lambda n: (self._drafts.steps[n].end, n))]
+        for child in bare:
+            for parent in parents:
+                self._drafts.add(child, parent, rule, confidence)
+        return True
+
+    # --- the groups of one container ----------------------------------------------------------------
+
+    def _order(self, at: int, groups: list[Group], owners: list[int]) -> None:
+        by_node: dict[tuple[str, str], list[Group]] = {}
+        by_step: dict[tuple[str, int], list[Group]] = {}
+        by_node_id: dict[str, list[Group]] = {}
+        steps_at: dict[str, list[int]] = {}
+        for group in groups:
+            if group.node is not None:
+                by_node.setdefault((group.namespace, group.node), []).append(group)
+            if group.step is not None:
+                by_step.setdefault((group.namespace, group.step), []).append(group)
+            if group.node_id is not None:
+                by_node_id.setdefault(group.node_id, []).append(group)
+        for namespace, step in by_step:
+            steps_at.setdefault(namespace, []).append(step)
+        for known in steps_at.values():
+            known.sort()
+        frontier = _Frontier(self._slack)
+        tools = _OpenTools(self._drafts)
+        for group in groups:
+            self._joins(group, by_node)
+            before = frontier.at(group)
+            tool = tools.open_at(group) if self._is_agent(group) else None
+            if tool is not None:
+                self._connect([tool], group.sources, "open_tool", 0.7)
+                for reader in self._drafts.steps[tool].answered_in[:1]:
+                    for sink in group.sinks:
+                        self._drafts.add(reader, sink, "agent_result", 0.7)
+            if self._bare(group):
+                self._predecessors(at, group, groups, by_node, by_step, by_node_id, steps_at)
+            if self._bare(group):
+                if before:
+                    self._connect([s for g in before for s in g.sinks], group.sources, "sequence", 0.4)
+                elif owners:
+                    self._connect(owners[:1], group.sources, "container", 0.8)
+            frontier.put(group)
+            tools.put(group)
+
+    def _bare(self, group: Group) -> bool:
+        return any(not self._drafts.steps[s].parents for s in group.sources)
+
+    def _is_agent(self, group: Group) -> bool:
+        return self._drafts.observations[group.at].kind in ("agent", "agent-step")
+
+    def _joins(self, group: Group, by_node: Mapping[tuple[str, str], list[Group]]) -> None:
+        """`join:A+B:X` names all that X waited for, whatever else is known of it."""
+        for trigger in group.triggers:
+            match = _JOIN.match(trigger)
+            if match and match["into"] == group.node:
+                for name in match["sources"].split("+"):
+                    run = _latest(by_node.get((group.namespace, name), ()), group)
+                    if run is not None:
+                        for source in group.sources:
+                            for sink in run.sinks:
+                                self._drafts.add(source, sink, "graph_edge", 0.85)
+
+    def _predecessors(
+        self,
+        at: int,
+        group: Group,
+        groups: list[Group],
+        by_node: Mapping[tuple[str, str], list[Group]],
+        by_step: Mapping[tuple[str, int], list[Group]],
+        by_node_id: Mapping[str, list[Group]],
+        steps_at: Mapping[str, list[int]],
+    ) -> None:
+        linked = self._linked(group)
+        if linked and self._connect([s for g in linked for s in g.sinks], group.sources, "link", 0.9):
+            return
+        named = self._named(at, group, by_node)
+        if named and self._connect([s for g in named for s in g.sinks], group.sources, "graph_edge", 0.85):
+            return
+        if group.follows is not None:
+            run = _latest([g for g in by_node_id.get(group.follows, ()) if g.end <= group.start + SLACK_NS], group)
+            if run is not None and self._connect(run.sinks, group.sources, "graph_edge", 0.85):
+                return
+        if group.step is not None:
+            known = steps_at.get(group.namespace, [])
+            place = bisect_right(known, group.step - 1) - 1
+            if place >= 0:
+                earlier = by_step[(group.namespace, known[place])]
+                self._connect([s for g in earlier for s in g.sinks], group.sources, "superstep", 0.6)
+
+    def _named(self, at: int, group: Group, by_node: Mapping[tuple[str, str], list[Group]]) -> list[Group]:
+        """The static graph's edges into this node: those that ran one step before, else the latest."""
+        graph = self._graph[group.at]
+        if not graph or group.node is None:
+            return []
+        sources = [a.strip() for a, arrow, b in (e.partition("->") for e in graph) if arrow and b.strip() == group.node]
+        runs = [r for r in (_latest(by_node.get((group.namespace, s), ()), group) for s in sources) if r is not None]
+        if not runs:
+            return []
+        just = [r for r in runs if group.step is not None and r.step == group.step - 1]
+        if just:
+            return just
+        newest = max((r.step or 0, r.start) for r in runs)
+        return [r for r in runs if ((r.step or 0), r.start) == newest]
+
+    def _linked(self, group: Group) -> list[Group]:
+        """Back over links, and from what they point to up to the nearest container that holds finished steps."""
+        found: dict[int, Group] = {}
+        seen: set[int] = set()
+        todo = [group.at]
+        for _ in range(64):
+            if not todo:
+                break
+            at = todo.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            for link in self._forest.spans[at].links:
+                target = self._place.get(link.span_id)
+                if target is None or link.trace_id != self._forest.spans[at].trace_id:
+                    continue
+                up = target
+                while up >= 0 and up not in self._done and up not in seen:
+                    if self._forest.spans[up].links:
+                        todo.append(up)
+                    up = self._forest.parents[up]
+                if (
+                    up >= 0
+                    and up in self._done
+                    and not self._forest.inside(group.at, up)
+                    and not self._forest.inside(up, group.at)
+                ):
+                    found[up] = self._done[up]
+                elif up >= 0 and up not in self._done:
+                    todo.append(up)
+        return [found[at] for at in sorted(found) if found[at].start <= group.start]
+
+
+def _latest(runs: Iterable[Group], group: Group) -> Group | None:
+    """The latest run of a node before this group: by step where there are steps, else by start."""
+    earlier = [
+        r
+        for r in runs
+        if r is not group
+        and (r.step < group.step if r.step is not None and group.step is not None else r.start <= group.start)
+    ]
+    return max(earlier, key=lambda r: (r.step or 0, r.start, r.at), default=None)
+
+
+class _Frontier:
+    """The finished groups that no other finished group followed, at each group's start."""
+
+    def __init__(self, slack: int) -> None:
+        self._slack = slack
+        self._running: list[tuple[int, int, Group]] = []
+        self._finished: list[Group] = []
+        self._count = 0
+
+    def put(self, group: Group) -> None:
+        heapq.heappush(self._running, (group.end, self._count, group))
+        self._count += 1
+
+    def at(self, group: Group) -> list[Group]:
+        while self._running and self._running[0][0] <= group.start + self._slack:
+            self._finished.append(heapq.heappop(self._running)[2])
+        if not self._finished:
+            return []
+        last = max(self._finished, key=lambda g: g.order)
+        self._finished = [g for g in self._finished if g is last or g.end > last.start]
+        return self._finished
+
+
+class _OpenTools:
+    """Tool spans that are still open when an agent beside them starts."""
+
+    def __init__(self, drafts: Drafts) -> None:
+        self._drafts = drafts
+        self._tools: list[tuple[int, int, int]] = []
+
+    def put(self, group: Group) -> None:
+        if len(group.sources) == 1 and len(group.sinks) == 1:
+            number = group.sources[0]
+            if self._drafts.steps[number].kind in _TOOLS and self._drafts.steps[number].at == group.at:
+                heapq.heappush(self._tools, (group.end, group.start, number))
+
+    def open_at(self, group: Group) -> int | None:
+        while self._tools and self._tools[0][0] < group.start:
+            heapq.heappop(self._tools)
+        inside = [(start, number) for end, start, number in self._tools if end >= group.end]
+        return max(inside)[1] if inside else None

@@ -1,0 +1,332 @@
+"""Edges that the messages show: who made what a model call was given.
+
+Only what is new since the history that a call continues is looked at, so a run of n turns costs n and not n squared.
+Rules (confidence): result_id (1.0), result_position (0.95), history (0.9), result_text (0.8), text (0.7), retry (0.6).
+"""
+
+import re
+from bisect import bisect_right, insort
+
+from evalagent.model import Message, ToolAnswer
+from evalagent.traces.drafting import Draft, Drafts, Request
+from evalagent.traces.unwrapping import canonical, collapsed, plain
+
+_LINE = 3
+_ANCHOR = 12
+_CANDIDATES = 16
+_WORD = re.compile(r"\w+")
+
+
+class Producers:
+    """Texts that steps put out, found again as a line or inside a longer text."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[tuple[int, int, int]]] = {}
+        self._anchors: dict[str, list[str]] = {}
+
+    def put(self, text: str, start: int, end: int, number: int) -> None:
+        """A step's output; `start` and `end` in ns, `number` its place."""
+        text = collapsed(text)
+        if len(text) < _LINE:
+            return
+        known = self._texts.get(text)
+        if known is None:
+            known = self._texts[text] = []
+            word = _WORD.search(text)
+            if len(text) >= _ANCHOR and word is not None and len(text) - word.start() >= _ANCHOR:
+                bucket = self._anchors.setdefault(text[word.start() : word.start() + _ANCHOR], [])
+                if len(bucket) < _CANDIDATES * 4:
+                    bucket.append(text)
+        insort(known, (end, start, number))
+
+    def makers(self, text: str, moment: int) -> list[int]:
+        """Of the steps with exactly this output that had ended by then, the latest and those at the same time."""
+        known = self._texts.get(text)
+        if not known:
+            return []
+        upto = bisect_right(known, (moment, moment, 1 << 62))
+        if not upto:
+            return []
+        latest_start = max(start for _, start, _ in known[max(0, upto - _CANDIDATES) : upto])
+        return [
+            n
+            for end, start, n in known[max(0, upto - _CANDIDATES) : upto]
+            if end > latest_start or start == latest_start
+        ]
+
+    def inside(self, text: str, moment: int) -> list[str]:
+        """The outputs that stand in a text, as a line of it or as a part of at least 12 characters."""
+        found: dict[str, None] = {}
+        for line in text.splitlines():
+            line = collapsed(line)
+            if line in self._texts:
+                found[line] = None
+        whole = collapsed(text)
+        if whole in self._texts:
+            found[whole] = None
+        if self._anchors and len(whole) >= _ANCHOR:
+            for word in _WORD.finditer(whole):
+                at = word.start()
+                bucket = self._anchors.get(whole[at : at + _ANCHOR])
+                if bucket is None:
+                    continue
+                for text_out in bucket:
+                    lead = _first_word(text_out)
+                    if whole.startswith(text_out, at - lead) and at >= lead:
+                        found[text_out] = None
+            if len(found) > 1:
+                longest = sorted(found, key=len, reverse=True)
+                found = {t: None for i, t in enumerate(longest) if not any(t in longer for longer in longest[:i])}
+        return list(found)[:_CANDIDATES]
+
+
+def _first_word(text: str) -> int:
+    word = _WORD.search(text)
+    return word.start() if word is not None else 0
+
+
+class Histories:
+    """Reads the model calls of one trace in order of start."""
+
+    def __init__(self, drafts: Drafts) -> None:
+        self._drafts = drafts
+        self._heads: dict[tuple[int, int], list[int]] = {}
+        self._by_id: dict[str, list[Request]] = {}
+        self._by_call: dict[tuple[str, str], list[Request]] = {}
+        self._by_text: dict[str, list[tuple[int, int]]] = {}
+        self._results: dict[str, list[tuple[int, int]]] = {}
+        self._producers = Producers()
+        self._first_seen: dict[int, int] = {}
+        self._open: dict[int, list[Request | None]] = {}
+        self._given: dict[int, list[tuple[int, str, float]]] = {}
+        self.unknown: list[tuple[int, Message]] = []
+        """Model calls and replies in their history that no step of this trace made."""
+        self.far_answers: list[tuple[int, Request]] = []
+        """Model calls that read the result of a tool in another trace."""
+        self.waiting: dict[int, list[tuple[int, str, float]]] = {}
+        """Span place -> calls that read what the steps inside it come to."""
+        self._index()
+
+    def _index(self) -> None:
+        for number, step in enumerate(self._drafts.steps):
+            one = step.observation
+            if step.virtual:
+                continue
+            if step.kind == "llm":
+                for request in step.requests:
+                    if request.id:
+                        self._by_id.setdefault(request.id, []).append(request)
+                    self._by_call.setdefault((request.name, request.text), []).append(request)
+                if one.reply is not None and one.reply.text:
+                    text = collapsed(one.reply.text)
+                    self._by_text.setdefault(text, []).append((step.start, number))
+                    self._producers.put(text, step.start, step.end, number)
+            elif one.result is not None or one.texts or one.answer:
+                outputs = one.texts or ((plain(one.result),) if one.result is not None else (one.answer or "",))
+                for output in outputs:
+                    if output:
+                        self._producers.put(output, step.start, step.end, number)
+                if one.result is not None:
+                    self._results.setdefault(plain(one.result), []).append((step.end, number))
+
+    def read(self) -> None:
+        """Add every edge that messages show."""
+        for number, step in enumerate(self._drafts.steps):
+            if step.kind == "llm" and not step.virtual:
+                self._one(number, step)
+
+    def _one(self, number: int, step: Draft) -> None:
+        lead = step.observation.messages[: len(step.observation.messages) - len(step.core)]
+        earlier, size = self._continued(number, step)
+        fresh = step.core[size:]
+        opened: list[Request | None] = []
+        if earlier is not None:
+            before = self._drafts.steps[earlier]
+            step.continues = earlier
+            opened = list(self._open.get(earlier, ()))
+            if fresh and self._is_reply(before, fresh[0]):
+                self._edge(number, earlier, "history", 0.9)
+                opened += before.requests
+                fresh = fresh[1:]
+            else:
+                for parent, rule, confidence in self._given.get(earlier, ()):
+                    self._edge(number, parent, rule, confidence)
+                if not fresh and before.observation.error and before.end <= step.start:
+                    self._edge(number, earlier, "retry", 0.6)
+        step.fresh = (*(m for m in lead if id(m) not in self._first_seen), *step.core[size:])
+        for message in lead:
+            self._text(number, step, message)
+        for message in fresh:
+            opened = self._message(number, step, message, opened)
+        self._open[number] = opened
+        if step.core:
+            self._heads.setdefault((len(step.core), id(step.core[-1])), []).append(number)
+
+    def _continued(self, number: int, step: Draft) -> tuple[int | None, int]:
+        core = step.core
+        for size in range(len(core), 0, -1):
+            known = self._heads.get((size, id(core[size - 1])))
+            if not known:
+                continue
+            prefix = core[:size]
+            matching = [k for k in known[-_CANDIDATES:] if self._drafts.steps[k].core == prefix]
+            if matching:
+                following = core[size] if size < len(core) else None
+                replied = [
+                    k for k in matching if following is not None and self._is_reply(self._drafts.steps[k], following)
+                ]
+                return (replied or matching)[-1], size
+        return None, 0
+
+    @staticmethod
+    def _is_reply(step: Draft, message: Message) -> bool:
+        reply = step.observation.reply
+        if reply is None or message.role != "assistant":
+            return False
+        if reply is message:
+            return True
+        if len(reply.requests) != len(message.requests):
+            return False
+        if reply.requests:
+            return all(
+                (a.id is not None and a.id == b.id)
+                or (a.name == b.name and canonical(a.arguments) == canonical(b.arguments))
+                for a, b in zip(reply.requests, message.requests, strict=True)
+            )
+        return bool(reply.text) and collapsed(reply.text) == collapsed(message.text)
+
+    def _edge(self, number: int, parent: int, rule: str, confidence: float) -> None:
+        self._drafts.add(number, parent, rule, confidence)
+        self._given.setdefault(number, []).append((parent, rule, confidence))
+
+    def _message(
+        self, number: int, step: Draft, message: Message, opened: list[Request | None]
+    ) -> list[Request | None]:
+        if message.role == "assistant":
+            return opened + self._assistant(number, step, message)
+        for answer in message.answers:
+            opened = self._answer(number, step, answer, opened)
+        self._text(number, step, message)
+        return opened
+
+    def _assistant(self, number: int, step: Draft, message: Message) -> list[Request | None]:
+        found: list[Request | None] = []
+        for asked in message.requests:
+            known = self._latest(self._by_id.get(asked.id or ""), step, number, asked.name)
+            if known is None:
+                known = self._latest(
+                    self._by_call.get((asked.name, canonical(asked.arguments))), step, number, asked.name
+                )
+            found.append(known)
+            if known is not None:
+                self._edge(number, known.llm, "history", 0.9)
+        if not message.requests and message.text:
+            makers = self._by_text.get(collapsed(message.text), ())
+            at = bisect_right(makers, (step.start, -1)) - 1 if makers else -1
+            while at >= 0 and (makers[at][1] == number or self._drafts.steps[makers[at][1]].end > step.start):
+                at -= 1
+            if at >= 0:
+                self._edge(number, makers[at][1], "history", 0.9)
+            else:
+                self.unknown.append((number, message))
+        elif found and all(request is None for request in found):
+            self.unknown.append((number, message))
+        return found
+
+    def _latest(self, known: list[Request] | None, step: Draft, number: int, name: str) -> Request | None:
+        if not known:
+            return None
+        best: Request | None = None
+        for request in reversed(known[-_CANDIDATES * 4 :]):
+            if request.llm == number or request.name != name:
+                continue
+            if self._drafts.steps[request.llm].start <= step.start:
+                return request
+            best = best or request
+        return best
+
+    def _answer(
+        self, number: int, step: Draft, answer: ToolAnswer, opened: list[Request | None]
+    ) -> list[Request | None]:
+        at = next((i for i, r in enumerate(opened) if r is not None and answer.id and r.id == answer.id), None)
+        request = opened[at] if at is not None else None
+        rule, confidence = "result_id", 1.0
+        if request is None and answer.id:
+            known = self._by_id.get(answer.id)
+            request = self._known(known, step, number)
+        if request is None and answer.id:
+            tool = self._tool_by_id(answer.id)
+            if tool is not None:
+                self._edge(number, tool, "result_id", 1.0)
+                self._drafts.steps[tool].answered_in.append(number)
+                return opened
+        if request is None and opened:
+            rule, confidence = "result_position", 0.95
+            at = next(
+                (i for i, r in enumerate(opened) if r is None or answer.name is None or r.name == answer.name), None
+            )
+            request = opened[at] if at is not None else None
+        if at is not None:
+            opened = opened[:at] + opened[at + 1 :]
+        if request is not None:
+            self._answered(number, request, answer, rule, confidence)
+        else:
+            self._by_result(number, step, answer)
+        return opened
+
+    def _known(self, known: list[Request] | None, step: Draft, number: int) -> Request | None:
+        for request in reversed((known or [])[-_CANDIDATES * 4 :]):
+            if request.llm != number and self._drafts.steps[request.llm].start <= step.start:
+                return request
+        return known[-1] if known and known[-1].llm != number else None
+
+    def _tool_by_id(self, identity: str) -> int | None:
+        if not hasattr(self, "_tools_by_id"):
+            self._tools_by_id = {
+                s.observation.call_id: n
+                for n, s in enumerate(self._drafts.steps)
+                if s.kind in ("tool", "handoff") and not s.virtual and s.observation.call_id
+            }
+        return self._tools_by_id.get(identity)
+
+    def _answered(self, number: int, request: Request, answer: ToolAnswer, rule: str, confidence: float) -> None:
+        if request.answered is None:
+            request.answered = number
+            request.answer = answer.content
+        if request.step is not None:
+            step = self._drafts.steps[request.step]
+            self._edge(number, request.step, rule, confidence)
+            step.answered_in.append(number)
+            if step.virtual and step.answer is None:
+                step.answer = answer.content
+                text = plain(answer.content)
+                if text:
+                    self._producers.put(text, step.start, step.end, request.step)
+            if not step.virtual and self._drafts.forest.leave[step.at] > self._drafts.forest.enter[step.at]:
+                self.waiting.setdefault(step.at, []).append((number, "agent_result", 0.9))
+        elif request.container is not None:
+            self.waiting.setdefault(request.container, []).append((number, "agent_result", 0.9))
+        elif request.foreign is not None:
+            self.far_answers.append((number, request))
+
+    def _by_result(self, number: int, step: Draft, answer: ToolAnswer) -> None:
+        text = plain(answer.content)
+        if not text:
+            return
+        for end, tool in reversed(self._results.get(text, ())[-_CANDIDATES:] if text in self._results else ()):
+            same = answer.name is None or self._drafts.steps[tool].name == answer.name
+            if same and end <= step.start and tool != number:
+                self._edge(number, tool, "result_text", 0.8)
+                self._drafts.steps[tool].answered_in.append(number)
+                return
+
+    def _text(self, number: int, step: Draft, message: Message) -> None:
+        seen = self._first_seen.setdefault(id(message), step.start)
+        if not message.text or message.role == "assistant":
+            return
+        for text in self._producers.inside(message.text, seen):
+            for maker in self._producers.makers(text, seen):
+                if maker != number:
+                    self._edge(number, maker, "text", 0.7)
+                    if self._drafts.steps[maker].kind in ("tool", "handoff"):
+                        self._drafts.steps[maker].answered_in.append(number)

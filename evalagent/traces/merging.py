@@ -1,0 +1,150 @@
+"""One call that two layers of instrumentation reported becomes one step.
+
+The outermost is kept (it has the framework's agent and messages) and what it lacks is filled from the inner one; but
+any instrumentor's span is preferred to an SDK's own.
+"""
+
+from collections.abc import Sequence
+
+from evalagent.model import Tokens
+from evalagent.traces.forest import Forest
+from evalagent.traces.observing import Observation
+
+_SAME = frozenset({"llm", "embedding", "retrieval", "reranker"})
+_TOOLS = frozenset({"tool", "handoff"})
+_THROUGH = frozenset({"plumbing", "ignored"})
+
+
+def twins(forest: Forest, observations: Sequence[Observation]) -> dict[int, int]:
+    """Span position -> position of the span that is kept for it. Fills the kept observations in."""
+    kept: dict[int, int] = {}
+    outer = _outer_steps(forest, observations)
+    by_response: dict[str, list[int]] = {}
+    for at in forest.preorder:
+        one = observations[at]
+        if not one.is_step:
+            continue
+        above = outer[at]
+        above = kept.get(above, above)
+        if above >= 0 and _nested_twin(observations[above], one):
+            _keep(kept, observations, above, at)
+            continue
+        if one.kind in ("llm", "embedding") and one.response_id:
+            known = by_response.setdefault(one.response_id, [])
+            same = next((k for k in known if _overlap(forest, k, at)), None)
+            if same is None:
+                known.append(at)
+                del known[:-8]
+            else:
+                _keep(kept, observations, same, at)
+                if same in kept:
+                    known[known.index(same)] = at
+    _streaming_twins(forest, observations, kept)
+    return {at: _final(kept, at) for at in kept}
+
+
+def _final(kept: dict[int, int], at: int) -> int:
+    for _ in range(len(kept) + 1):
+        if at not in kept:
+            break
+        at = kept[at]
+    return at
+
+
+def _outer_steps(forest: Forest, observations: Sequence[Observation]) -> list[int]:
+    """For each span the nearest step around it with nothing but plumbing between; -1 for none."""
+    outer = [-1] * len(observations)
+    for at in forest.preorder:
+        above = forest.parents[at]
+        if above >= 0:
+            if observations[above].is_step:
+                outer[at] = above
+            elif observations[above].kind in _THROUGH:
+                outer[at] = outer[above]
+    return outer
+
+
+def _nested_twin(outer: Observation, inner: Observation) -> bool:
+    if outer.kind == inner.kind and outer.kind in _SAME:
+        return True
+    if outer.kind in _TOOLS and inner.kind in _TOOLS:
+        return inner.name == outer.name or outer.name.endswith(f".{inner.name}") or inner.name == "tool.execution"
+    return False
+
+
+def _overlap(forest: Forest, a: int, b: int) -> bool:
+    first, second = forest.spans[a], forest.spans[b]
+    return first.start_ns <= forest.ends[b] and second.start_ns <= forest.ends[a]
+
+
+def _streaming_twins(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
+    """An SDK's own span beside an instrumentor's, same model, inside its interval."""
+    for family in [*forest.children, forest.roots]:
+        native = [at for at in family if observations[at].native and at not in kept]
+        if not native:
+            continue
+        others = [
+            at for at in family if observations[at].kind == "llm" and not observations[at].native and at not in kept
+        ]
+        starts = sorted(others, key=lambda at: forest.spans[at].start_ns)
+        cursor = 0
+        open_: list[int] = []
+        for at in sorted(native, key=lambda n: forest.spans[n].start_ns):
+            while cursor < len(starts) and forest.spans[starts[cursor]].start_ns <= forest.spans[at].start_ns:
+                open_.append(starts[cursor])
+                cursor += 1
+            open_ = [o for o in open_ if forest.ends[o] >= forest.spans[at].start_ns]
+            match = next(
+                (
+                    o
+                    for o in reversed(open_)
+                    if forest.ends[o] >= forest.ends[at] and _same_model(observations[o], observations[at])
+                ),
+                None,
+            )
+            if match is not None:
+                _keep(kept, observations, match, at)
+
+
+def _same_model(a: Observation, b: Observation) -> bool:
+    first, second = {a.model, a.name} - {None}, {b.model, b.name} - {None}
+    return bool(first & second)
+
+
+def _keep(kept: dict[int, int], observations: Sequence[Observation], outer: int, inner: int) -> None:
+    if observations[outer].native and not observations[inner].native:
+        outer, inner = inner, outer
+    kept[inner] = outer
+    _fill(observations[outer], observations[inner])
+
+
+def _fill(to: Observation, source: Observation) -> None:
+    """What the kept span lacks, from its twin; an inner error is the call's error."""
+    to.agent = to.agent or source.agent
+    to.model = to.model or source.model
+    to.messages = to.messages or source.messages
+    to.reply = to.reply if to.reply is not None else source.reply
+    to.tools = to.tools or source.tools
+    to.arguments = to.arguments if to.arguments is not None else source.arguments
+    to.result = to.result if to.result is not None else source.result
+    to.call_id = to.call_id or source.call_id
+    to.response_id = to.response_id or source.response_id
+    to.session = to.session or source.session
+    to.error = to.error or source.error
+    to.texts = to.texts or source.texts
+    to.cost_usd = to.cost_usd if to.cost_usd is not None else source.cost_usd
+    if to.tokens is None:
+        to.tokens = source.tokens
+    elif source.tokens is not None:
+        ours, theirs = to.tokens, source.tokens
+        to.tokens = Tokens(
+            *(
+                a if a is not None else b
+                for a, b in (
+                    (ours.input, theirs.input),
+                    (ours.output, theirs.output),
+                    (ours.cache_read, theirs.cache_read),
+                    (ours.cache_write, theirs.cache_write),
+                )
+            )
+        )

@@ -1,0 +1,247 @@
+"""Which tool span ran which call that a model asked for; calls without a span become virtual steps.
+
+Rules, in order (confidence): call_id (1.0), name_args (0.9; 0.7 where arguments differ or are off),
+handoff_name (0.9), agent_call (0.9), virtual (1.0). Each call is used once.
+"""
+
+import re
+from bisect import bisect_right
+
+from evalagent.model import ToolRequest
+from evalagent.traces.drafting import Draft, Drafts, Request
+from evalagent.traces.unwrapping import canonical
+
+SLACK_NS = 1_000_000
+PSEUDO_TOOLS = re.compile(
+    r"(?i)^(final_?answer|final_?result|final_?output|structured_?output|output_?tool|finish|submit_?answer)"
+)
+"""Tools by which a framework lets the model end a run; nothing runs them."""
+_TOOLS = ("tool", "handoff")
+_TRANSFER = re.compile(r"(?i)^(transfer|handoff|hand_off)")
+
+
+class Shelf:
+    """Unused calls in order of their model call's start; gives the latest before a moment, in near constant time."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._groups: list[list[Request]] = []
+        self._heads: list[int] = []
+        self._before: list[int] = []
+
+    def put(self, start: int, request: Request) -> None:
+        """Calls are put in order of start."""
+        if self._groups and self._groups[-1][0].llm == request.llm:
+            self._groups[-1].append(request)
+            return
+        self._before.append(len(self._groups))
+        self._starts.append(start)
+        self._groups.append([request])
+        self._heads.append(0)
+
+    def take(self, moment: int, otherwise_later: bool = False) -> Request | None:
+        """The first unused call of the latest model call that had started by then."""
+        at = self._live(bisect_right(self._starts, moment + SLACK_NS) - 1)
+        if at >= 0:
+            return self._groups[at][self._heads[at]]
+        if otherwise_later:
+            for later in range(len(self._groups)):
+                if self._alive(later):
+                    return self._groups[later][self._heads[later]]
+        return None
+
+    def _alive(self, at: int) -> bool:
+        group = self._groups[at]
+        head = self._heads[at]
+        while head < len(group) and group[head].used:
+            head += 1
+        self._heads[at] = head
+        return head < len(group)
+
+    def _live(self, at: int) -> int:
+        passed: list[int] = []
+        while at >= 0 and not self._alive(at):
+            passed.append(at)
+            jump = self._before[at]
+            at = jump - 1 if jump <= at else at - 1
+        for seen in passed:
+            self._before[seen] = at + 1
+        return at
+
+
+class Shelves:
+    """Shelves by key."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[tuple[object, ...], Shelf] = {}
+
+    def put(self, key: tuple[object, ...], start: int, request: Request) -> None:
+        shelf = self._shelves.get(key)
+        if shelf is None:
+            shelf = self._shelves[key] = Shelf()
+        shelf.put(start, request)
+
+    def take(self, key: tuple[object, ...], moment: int, otherwise_later: bool = False) -> Request | None:
+        shelf = self._shelves.get(key)
+        return None if shelf is None else shelf.take(moment, otherwise_later)
+
+
+def request_of(llm: int, position: int, asked: ToolRequest) -> Request:
+    """A call as it stands in a reply."""
+    return Request(llm, position, asked.id, asked.name, asked.arguments, canonical(asked.arguments))
+
+
+def match_requests(drafts: Drafts) -> None:
+    """Join tool steps to calls, then calls to agents."""
+    shelves = Shelves()
+    for number, step in enumerate(drafts.steps):
+        reply = step.observation.reply if step.kind == "llm" else None
+        if reply is None:
+            continue
+        step.requests = [request_of(number, at, asked) for at, asked in enumerate(reply.requests)]
+        for request in step.requests:
+            agent = step.agent_at
+            for key in _keys(request.name, request.text):
+                shelves.put((*key, agent), step.start, request)
+                shelves.put(key, step.start, request)
+            if request.id:
+                shelves.put(("id", request.id, agent), step.start, request)
+                shelves.put(("id", request.id), step.start, request)
+            if _TRANSFER.match(request.name):
+                shelves.put(("transfer", agent), step.start, request)
+                shelves.put(("transfer",), step.start, request)
+    tools = [(n, s) for n, s in enumerate(drafts.steps) if s.kind in _TOOLS and s.request is None]
+    for number, step in tools:
+        identity = step.observation.call_id
+        if identity:
+            found = shelves.take(("id", identity, step.agent_at), step.start) or shelves.take(
+                ("id", identity), step.start, True
+            )
+            if found is not None:
+                _join(drafts, number, found, "call_id", 1.0)
+    for number, step in tools:
+        if step.request is None:
+            _by_name(drafts, shelves, number, step)
+    _agent_calls(drafts)
+
+
+def _keys(name: str, text: str) -> tuple[tuple[object, ...], ...]:
+    return (("args", name, text), ("name", name))
+
+
+def _by_name(drafts: Drafts, shelves: Shelves, number: int, step: Draft) -> None:
+    given = step.observation.arguments
+    text = None if given is None else canonical(given)
+    options: list[tuple[tuple[object, ...], float]] = []
+    if text is not None:
+        options += [(("args", step.name, text, step.agent_at), 0.9), (("args", step.name, text), 0.9)]
+    options += [(("name", step.name, step.agent_at), 0.7), (("name", step.name), 0.7)]
+    for key, confidence in options:
+        found = shelves.take(key, step.start)
+        if found is not None:
+            if confidence < 0.9 and _same_single(found, given):
+                confidence = 0.9
+            _join(drafts, number, found, "name_args", confidence)
+            return
+    if step.kind == "handoff":
+        for key in (("transfer", step.agent_at), ("transfer",)):
+            found = shelves.take(key, step.start)
+            if found is not None:
+                _join(drafts, number, found, "handoff_name", 0.9)
+                return
+
+
+def _same_single(request: Request, given: object) -> bool:
+    """LangChain's OpenInference spans hold the bare value of a single argument."""
+    values = list(request.arguments.values()) if isinstance(request.arguments, dict) else []
+    return len(values) == 1 and (values[0] == given or str(values[0]) == given)
+
+
+def _join(drafts: Drafts, number: int, request: Request, rule: str, confidence: float) -> None:
+    request.step = number
+    drafts.steps[number].request = request
+    drafts.add(number, request.llm, rule, confidence)
+
+
+def _agent_calls(drafts: Drafts) -> None:
+    """A call by an agent's name, without a tool span: the agent's own span ran it."""
+    named: dict[str, list[int]] = {}
+    for at in drafts.forest.preorder:
+        one = drafts.observations[at]
+        if one.kind == "agent":
+            named.setdefault(_plain(one.name), []).append(at)
+    if not named:
+        return
+    for starts in named.values():
+        starts.sort(key=lambda at: drafts.forest.spans[at].start_ns)
+    taken: set[int] = set()
+    cursor: dict[str, int] = {}
+    for step in drafts.steps:
+        for request in step.requests:
+            spans = named.get(_plain(request.name)) if not request.used else None
+            if not spans:
+                continue
+            at = cursor.get(_plain(request.name), 0)
+            while at < len(spans) and (
+                spans[at] in taken
+                or drafts.forest.spans[spans[at]].start_ns < step.start - SLACK_NS
+                or drafts.forest.inside(step.at, spans[at])
+            ):
+                at += 1
+            cursor[_plain(request.name)] = at
+            if at < len(spans):
+                taken.add(spans[at])
+                request.container = spans[at]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+def add_virtual_steps(drafts: Drafts) -> None:
+    """A step for each call that nothing ran that is known."""
+    made: list[Draft] = []
+    known = {step.step_id for step in drafts.steps}
+    for step in list(drafts.steps):
+        for request in step.requests:
+            if request.used:
+                continue
+            step_id = f"{step.step_id}#{request.id or request.position}"
+            if step_id in known:
+                step_id = f"{step_id}.{request.position}"
+            known.add(step_id)
+            made.append(_virtual_step(step, request, step_id))
+    if not made:
+        return
+    old = drafts.steps
+    merged = sorted(
+        [*old, *made], key=lambda s: (s.start, drafts.forest.enter[s.at], s.virtual, _position(s), s.step_id)
+    )
+    places = {id(step): number for number, step in enumerate(merged)}
+    moved = [places[id(step)] for step in old]
+    for step in old:
+        step.parents = {moved[parent]: said for parent, said in step.parents.items()}
+        step.children = [moved[child] for child in step.children]
+        for request in step.requests:
+            request.llm = moved[request.llm]
+            request.step = None if request.step is None else moved[request.step]
+    drafts.by_span = {at: moved[number] for at, number in drafts.by_span.items()}
+    drafts.steps = merged
+    for step in made:
+        number = places[id(step)]
+        if step.request is not None:
+            step.request.step = number
+            drafts.add(number, step.request.llm, "virtual", 1.0)
+
+
+def _position(step: Draft) -> int:
+    return step.request.position if step.virtual and step.request is not None else -1
+
+
+def _virtual_step(step: Draft, request: Request, step_id: str) -> Draft:
+    kind = "handoff" if _TRANSFER.match(request.name) else "tool"
+    return Draft(
+        step.at, step_id, kind, request.name, step.observation, step.end, step.end, [], step.agent_at, step.agent,
+        step.node, step.attempt, True, request,
+    )  # fmt: skip
+

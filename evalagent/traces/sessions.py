@@ -1,0 +1,220 @@
+"""Edges between traces, from evidence and never from time: links, one session's messages, a resumed graph, tools that
+lost their context in a thread."""
+
+from dataclasses import dataclass
+
+from evalagent.model import Edge, Message
+from evalagent.traces.drafting import Draft, Drafts, Request
+from evalagent.traces.grouping import Grouping
+from evalagent.traces.histories import Histories
+from evalagent.traces.unwrapping import canonical, collapsed
+
+_WINDOW_NS = 600 * 1_000_000_000
+_HOPS = 256
+
+
+@dataclass(slots=True)
+class Strand:
+    """One trace in the making."""
+
+    trace_id: str
+    drafts: Drafts
+    histories: Histories | None = None
+    grouping: Grouping | None = None
+
+    @property
+    def start(self) -> int:
+        return self.drafts.forest.spans[0].start_ns if self.drafts.forest.spans else 0
+
+    @property
+    def session(self) -> str | None:
+        """What its spans say the session is; the earliest that says so decides."""
+        return next((one.session for one in self.drafts.observations if one.session), None)
+
+    @property
+    def service(self) -> str:
+        spans = self.drafts.forest.spans
+        return str(spans[0].resource.get("service.name", "")) if spans else ""
+
+
+def orphan_tools(strands: list[Strand]) -> None:
+    """A trace of tools alone is the lost part of another: joined by the call's id, or by name and arguments if these are
+    unique within the service and ten minutes."""
+    lost = [s for s in strands if s.drafts.steps and all(d.kind in ("tool", "handoff") for d in s.drafts.steps)]
+    if not lost:
+        return
+    lost_ids = {strand.trace_id for strand in lost}
+    asked: dict[tuple[str, ...], list[tuple[Strand, Draft, Request]]] = {}
+    for strand in strands:
+        if strand.trace_id in lost_ids:
+            continue
+        for step in strand.drafts.steps:
+            for request in step.requests:
+                if not request.used:
+                    service = strand.service
+                    if request.id:
+                        asked.setdefault((service, "id", request.id), []).append((strand, step, request))
+                    asked.setdefault((service, "call", request.name, request.text), []).append((strand, step, request))
+    if not asked:
+        return
+    ran: dict[tuple[str, ...], int] = {}
+    for strand in lost:
+        for step in strand.drafts.steps:
+            for key in _keys(strand, step):
+                ran[key] = ran.get(key, 0) + 1
+    for strand in sorted(lost, key=lambda s: (s.start, s.trace_id)):
+        for step in strand.drafts.steps:
+            for key in _keys(strand, step):
+                near = [
+                    hit
+                    for hit in asked.get(key, ())
+                    if not hit[2].used and abs(hit[1].start - step.start) <= _WINDOW_NS
+                ]
+                if len(near) != 1 or (ran[key] != 1 and key[1] == "call"):
+                    continue
+                home, caller, request = near[0]
+                request.foreign = (strand.trace_id, step.step_id)
+                step.asked_afar = caller.step_id
+                confidence = 1.0 if key[1] == "id" else 0.8
+                step.afar.append(Edge(caller.step_id, "call", confidence, home.trace_id))
+                break
+
+
+def _keys(strand: Strand, step: Draft) -> list[tuple[str, ...]]:
+    keys: list[tuple[str, ...]] = []
+    if step.observation.call_id:
+        keys.append((strand.service, "id", step.observation.call_id))
+    if step.observation.arguments is not None:
+        keys.append((strand.service, "call", step.name, canonical(step.observation.arguments)))
+    return keys
+
+
+def between(strands: list[Strand]) -> None:
+    """Add the edges from other traces."""
+    if len(strands) < 2:
+        return
+    for strand in strands:
+        histories = strand.histories
+        if histories is not None:
+            for number, request in histories.far_answers:
+                if request.foreign is not None:
+                    trace, step = request.foreign
+                    strand.drafts.steps[number].afar.append(Edge(step, "data", 1.0, trace))
+    _one_session(strands)
+    _links(strands)
+
+
+def _one_session(strands: list[Strand]) -> None:
+    sessions: dict[str, list[Strand]] = {}
+    for strand in strands:
+        session = strand.session
+        if session:
+            sessions.setdefault(session, []).append(strand)
+    for members in sessions.values():
+        if len(members) > 1:
+            members.sort(key=lambda s: (s.start, s.trace_id))
+            _histories(members)
+            _resumes(members)
+
+
+def _histories(members: list[Strand]) -> None:
+    """A reply that stands in the history of a call in a later trace."""
+    made: dict[tuple[str, str], tuple[Strand, Draft]] = {}
+    for strand in members:
+        histories = strand.histories
+        for number, message in histories.unknown if histories is not None else ():
+            step = strand.drafts.steps[number]
+            for key in _said(message):
+                known = made.get(key)
+                if known is not None and known[1].end <= step.start:
+                    edge = Edge(known[1].step_id, "data", 0.9, known[0].trace_id)
+                    if edge not in step.afar:
+                        step.afar.append(edge)
+                    break
+        for step in strand.drafts.steps:
+            reply = step.observation.reply if step.kind == "llm" and not step.virtual else None
+            if reply is not None:
+                for key in _said(reply):
+                    made[key] = (strand, step)
+    for strand in members:
+        for step in strand.drafts.steps:
+            if len(step.afar) > 1:
+                _latest_only(step, strand, members)
+
+
+def _latest_only(step: Draft, strand: Strand, members: list[Strand]) -> None:
+    """Of the earlier turns of a conversation the last is the parent; the others are behind it."""
+    order = {member.trace_id: at for at, member in enumerate(members)}
+    replies = [e for e in step.afar if e.via == "data" and e.confidence == 0.9 and e.trace_id in order]
+    if len(replies) > 1:
+        latest = max(order[e.trace_id or ""] for e in replies)
+        step.afar = [e for e in step.afar if e not in replies or order[e.trace_id or ""] == latest]
+
+
+def _said(message: Message) -> list[tuple[str, str]]:
+    keys = [("id", request.id) for request in message.requests if request.id]
+    if message.text and not message.requests:
+        keys.append(("text", collapsed(message.text)))
+    return keys
+
+
+def _resumes(members: list[Strand]) -> None:
+    """A graph that waited for a person goes on in a later trace, in the same node of the same thread."""
+    waiting: dict[tuple[str, str], tuple[Strand, Draft]] = {}
+    for strand in members:
+        for at in strand.drafts.forest.preorder:
+            one = strand.drafts.observations[at]
+            key = (one.place.thread or "", one.place.node or "")
+            if not key[0] or one.name != one.place.node or key not in waiting:
+                continue
+            origin, human = waiting[key]
+            if origin is strand:
+                continue
+            group = strand.grouping.group_at(at) if strand.grouping is not None else None
+            if group is not None:
+                for source in group.sources:
+                    step = strand.drafts.steps[source]
+                    if not step.parents:
+                        step.afar.append(Edge(human.step_id, "link", 0.8, origin.trace_id))
+                del waiting[key]
+        for step in strand.drafts.steps:
+            if step.kind == "human" and step.observation.place.thread and step.observation.place.node:
+                waiting[(step.observation.place.thread, step.observation.place.node)] = (strand, step)
+
+
+def _links(strands: list[Strand]) -> None:
+    """Back over links into other traces, to the nearest container there that holds finished steps."""
+    by_trace = {strand.trace_id: strand for strand in strands}
+    places: dict[str, dict[str, int]] = {}
+
+    def place(trace: str, span: str) -> int | None:
+        if trace not in places:
+            places[trace] = {s.span_id: at for at, s in enumerate(by_trace[trace].drafts.forest.spans)}
+        return places[trace].get(span)
+
+    for strand in strands:
+        if not any(span.links for span in strand.drafts.forest.spans):
+            continue
+        for step in strand.drafts.steps:
+            if step.parents or step.virtual:
+                continue
+            todo = [(strand, step.at)]
+            seen: set[tuple[str, int]] = set()
+            found: list[Edge] = []
+            for _ in range(_HOPS):
+                if not todo:
+                    break
+                here, at = todo.pop(0)
+                while at >= 0 and (here.trace_id, at) not in seen:
+                    seen.add((here.trace_id, at))
+                    group = here.grouping.group_at(at) if here is not strand and here.grouping is not None else None
+                    if group is not None and group.start <= step.start:
+                        found += [Edge(here.drafts.steps[n].step_id, "link", 0.9, here.trace_id) for n in group.sinks]
+                        break
+                    for link in here.drafts.forest.spans[at].links:
+                        there = by_trace.get(link.trace_id)
+                        target = place(link.trace_id, link.span_id) if there is not None else None
+                        if there is not None and target is not None:
+                            todo.append((there, target))
+                    at = here.drafts.forest.parents[at]
+            step.afar += [edge for edge in found if edge not in step.afar]

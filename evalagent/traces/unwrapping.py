@@ -1,0 +1,280 @@
+"""What dialects wrap around values, taken off: JSON in text, packed arguments, packed results.
+
+Nothing here raises: what cannot be understood comes back as it was.
+"""
+
+import ast
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from evalagent.model import Json
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+_NUMBERS = json.JSONDecoder(
+    strict=False,
+    parse_constant=str,
+    parse_float=lambda text: int(float(text)) if float(text).is_integer() else float(text),
+)
+_PACKING = {"tags", "metadata", "kwargs", "inputs", "input_str", "color", "name", "run_id", "parent_run_id"}
+_LITERAL_LIMIT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A value read from text that should be JSON. `truncated`: it was cut, and `value` is what stands before the cut."""
+
+    value: Json
+    truncated: bool = False
+
+
+def canonical(value: Json) -> str:
+    """One text per value: sorted keys, no spaces, 18.0 as 18. Equal texts mean equal values."""
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+        if "." in text or "e" in text or "E" in text:
+            text = json.dumps(_NUMBERS.decode(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return text
+    except (ValueError, RecursionError, OverflowError, TypeError):
+        return repr(type(value))
+
+
+def collapsed(text: str) -> str:
+    """The text with every run of white space as one blank."""
+    return " ".join(text.split())
+
+
+def parse(value: Json) -> Parsed:
+    """Text that a schema says is JSON, parsed up to three levels; anything else as it is.
+
+    Cut JSON gives what stands before the cut, marked truncated.
+    """
+    for _ in range(3):
+        if not isinstance(value, str):
+            return Parsed(value)
+        text = value.strip()
+        if not text or text[0] not in '{["' or (text[0] == '"' and len(text) < 2):
+            return Parsed(_scalar(value))
+        try:
+            value = _DECODER.decode(text)
+        except RecursionError:
+            return Parsed(value)
+        except ValueError:
+            return _cut(value, text)
+    return Parsed(value)
+
+
+def structured(value: Json) -> Json:
+    """Text that is a JSON object or array, parsed; any other value as it is (numbers stay text)."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text[:1] in ("{", "["):
+            try:
+                return _DECODER.decode(text)
+            except (ValueError, RecursionError):
+                return value
+    return value
+
+
+def looks_cut(value: Json) -> bool:
+    """Whether text begins as a JSON object or array and does not end as one."""
+    if not isinstance(value, str):
+        return False
+    text = value.strip()
+    if text[:2] not in ('{"', '["', "[{", "[[", "{}", "[]") and text not in ("{", "["):
+        return False
+    try:
+        _DECODER.raw_decode(text)
+    except RecursionError:
+        return False
+    except ValueError:
+        return bool(_closing(text))
+    return False
+
+
+def _scalar(text: str) -> Json:
+    return {"true": True, "false": False, "null": None}.get(text, text)
+
+
+def _cut(whole: str, text: str) -> Parsed:
+    closing = _closing(text)
+    if text[0] == '"' or not closing:
+        return Parsed(whole)
+    trimmed = text
+    for _ in range(4):
+        for ending in _endings(trimmed):
+            try:
+                return Parsed(_DECODER.decode(trimmed + ending), True)
+            except (ValueError, RecursionError):
+                continue
+        comma = trimmed.rfind(",")
+        if comma <= 0:
+            break
+        trimmed = trimmed[:comma]
+    return Parsed(whole, True)
+
+
+def _endings(text: str) -> tuple[str, ...]:
+    closing = _closing(text)
+    if not closing:
+        return ()
+    if closing.startswith('"'):
+        return (closing, '"' + ":null" + closing[1:], "\\" + closing)
+    return (closing, "null" + closing, ":null" + closing)
+
+
+def _closing(text: str) -> str:
+    """The brackets and quote that are open at the end of the text."""
+    stack: list[str] = []
+    quoted = escaped = False
+    for char in text:
+        if quoted:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                quoted = False
+        elif char == '"':
+            quoted = True
+        elif char in "{[":
+            stack.append("}" if char == "{" else "]")
+        elif char in "}]":
+            if not stack:
+                return ""
+            stack.pop()
+    return ('"' if quoted else "") + "".join(reversed(stack))
+
+
+def literal(text: str) -> Json:
+    """A Python repr as its value; the text itself where it is none."""
+    text = text.strip()
+    if len(text) > _LITERAL_LIMIT or text[:1] not in "{[('\"" or not text:
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    return _jsonable(value)
+
+
+def _jsonable(value: Any) -> Json:
+    try:
+        return _DECODER.decode(json.dumps(value, default=str))
+    except (ValueError, RecursionError, TypeError):
+        return str(value)
+
+
+def arguments(value: Json) -> Parsed:
+    """A tool's arguments without the dialect's packing.
+
+    Known packings: `{"args": [], "kwargs": {...}}` (OpenLLMetry decorators, smolagents), `{"input_str", "inputs"}`
+    (OpenLLMetry LangChain), `{"inputs": {...}}`, Python reprs, JSON in text.
+    """
+    parsed = parse(value)
+    value = parsed.value
+    if isinstance(value, str):
+        value = literal(value) if value[:1] in ("{", "[") and not parsed.truncated else value
+    if isinstance(value, dict):
+        keys = set(value)
+        if "kwargs" in keys and keys <= {"args", "kwargs", "sanitize_inputs_outputs"}:
+            inner, positional = value.get("kwargs"), value.get("args")
+            if isinstance(inner, dict) and inner:
+                value = inner
+            elif positional:
+                value = positional[0] if isinstance(positional, list) and len(positional) == 1 else positional
+            else:
+                value = {}
+        elif "input_str" in keys:
+            inner = value.get("inputs")
+            value = inner if isinstance(inner, dict) else literal(str(value["input_str"]))
+        elif "inputs" in keys and keys <= _PACKING and isinstance(value["inputs"], dict):
+            value = value["inputs"]
+        elif keys == {"tool_name", "arguments"} or keys == {"name", "arguments"}:
+            value = parse(value["arguments"]).value
+        elif "params" in keys and "method" in keys and isinstance(value["params"], dict):
+            value = value["params"].get("arguments", value["params"])
+    return Parsed(value, parsed.truncated)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tool's result without packing, and what the packing said beside it."""
+
+    value: Json
+    call_id: str | None = None
+    failed: bool = False
+    truncated: bool = False
+
+
+def result(value: Json) -> Result:
+    """A tool's result: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Vercel and MCP results unwrapped.
+
+    Where the packing says that the call failed, the saying is kept: `{"status": "error", "content": ...}`.
+    """
+    truncated = looks_cut(value)
+    call_id: str | None = None
+    failed = False
+    for _ in range(6):
+        value = structured(value)
+        if isinstance(value, dict):
+            keys = set(value)
+            if "lc" in keys and isinstance(value.get("kwargs"), dict):
+                value = value["kwargs"]
+            elif isinstance(value.get("data"), dict) and keys <= {"type", "data"}:
+                value = value["data"]
+            elif "tool_call_id" in keys and "content" in keys:
+                call_id = _text(value["tool_call_id"])
+                failed = failed or value.get("status") == "error"
+                value = value["content"]
+            elif "toolResult" in keys and isinstance(value["toolResult"], dict):
+                inner = value["toolResult"]
+                call_id = _text(inner.get("toolUseId"))
+                failed = failed or inner.get("status") == "error"
+                value = inner.get("content")
+            elif "output" in keys and keys <= {"output", "kwargs", "tags", "color", "name"}:
+                value = value["output"]
+            elif "isError" in keys and "content" in keys:
+                failed = failed or value["isError"] is True
+                value = value["content"]
+            elif keys == {"type", "value"} and isinstance(value["type"], str):
+                failed = failed or value["type"].startswith("error")
+                value = value["value"]
+            elif keys == {"result"} or keys == {"content"}:
+                value = value[next(iter(keys))]
+            else:
+                break
+        elif isinstance(value, list) and value and all(_is_block(item) for item in value):
+            if len(value) == 1 and "toolResult" in value[0]:
+                value = value[0]
+            else:
+                value = "\n".join(str(item.get("text", "")) for item in value)
+        else:
+            break
+    if failed:
+        value = {"status": "error", "content": value}
+    return Result(value, call_id, failed, truncated)
+
+
+def _is_block(item: Json) -> bool:
+    if not isinstance(item, dict):
+        return False
+    if isinstance(item.get("text"), str):
+        return set(item) <= {"text", "type", "annotations", "meta", "_meta", "id", "index"}
+    return isinstance(item.get("toolResult"), dict)
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def plain(value: Json) -> str:
+    """A value as the text in which it would be found again in a message; '' for nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        inner = structured(value)
+        return collapsed(value) if isinstance(inner, str) else canonical(inner)
+    if isinstance(value, dict) and set(value) == {"status", "content"} and value["status"] == "error":
+        return plain(value["content"])
+    return canonical(value)
