@@ -47,7 +47,7 @@ class Collector:
     def __init__(self, folder: Path, run_id: str, *, image: str | None = None) -> None:
         self.folder = folder.absolute()
         self.run_id = run_id
-        self.image = image or os.environ.get("EVALAGENT_COLLECTOR_IMAGE") or None
+        self.image = image
         self.gaps: tuple[str, ...] = ()
         self._client: DockerClient | None = None
         self._container: Any = None
