@@ -178,7 +178,9 @@ def _repair(call: Call, failure: Failure, later: _Later) -> Repair | None:
         return None
     words = frozenset(name_words(call.step.name))
     for name, others in later.tools.items():
-        if name != call.step.name and 2 * len(words & others) > len(words | others):
+        if name != call.step.name and (
+            2 * len(words & others) > len(words | others) or _same_lookup(call, failure, name)
+        ):
             return Repair(later.of_tool[name][-1].step.step_id, "a sister tool succeeded")
     mine = [value for _, value in leaves(call.step.arguments)]
     if mine and words:
@@ -191,6 +193,12 @@ def _repair(call: Call, failure: Failure, later: _Later) -> Repair | None:
             if all(value in theirs for value in mine[:50]):
                 return Repair(candidate.step.step_id, "another tool of the kind succeeded with the same arguments")
     return None
+
+
+def _same_lookup(call: Call, failure: Failure, name: str) -> bool:
+    """Found by another way: `find_it_by_this`, `find_it_by_that`."""
+    mine, theirs = name_words(call.step.name), name_words(name)
+    return failure.cause == "not_found" and len(mine) > 2 and mine[:2] == theirs[:2]
 
 
 def _corrects(call: Call, failure: Failure, later: Call) -> bool:

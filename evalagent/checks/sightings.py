@@ -6,10 +6,11 @@ and what code put into calls on its own. What a model made up is not given by it
 
 import re
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
-from evalagent.checks.calls import fresh_messages, leaves
+from evalagent.checks.calls import fresh_messages
 from evalagent.checks.values import Day, amounts, days
 from evalagent.model import Expectation, Json, Message, Trace
 
@@ -54,11 +55,17 @@ class Sightings:
 
     def add(self, value: Json, at: int) -> None:
         """Takes in a value with all that is nested in it, keys too."""
-        for key, item in leaves(value):
-            if key:
-                self._add_text(key, at, plain=True)
+        todo = [value]
+        while todo:
+            item = todo.pop()
             if isinstance(item, str):
                 self._add_text(item, at)
+            elif isinstance(item, Mapping):
+                for key, inner in item.items():
+                    self._add_text(str(key), at, plain=True)
+                    todo.append(inner)
+            elif isinstance(item, list | tuple):
+                todo.extend(item)
             elif isinstance(item, int | float) and not isinstance(item, bool):
                 self._add_text(str(item), at)
 

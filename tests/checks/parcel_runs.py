@@ -46,8 +46,10 @@ class Run:
             TRACE, f"m{at}", (f"m{at}",), "llm", "some-model", at * 10, at * 10 + 5, parents=parents,
             messages=tuple(self.history), reply=reply, tools=self.tools, agent="desk",
         )  # fmt: skip
-        self.steps.append(replace(step, **more))
-        self.history.append(reply)
+        step = replace(step, **more)
+        self.steps.append(step)
+        if step.reply is not None:
+            self.history.append(reply)
         self.results, self.last_model = [], step.step_id
 
     def returns(self, result: Json = None, error: str | None = None, **more: Any) -> "Run":
@@ -79,9 +81,7 @@ class Run:
 
     def trace(self, **more: Any) -> Trace:
         spoke = [s.reply.text for s in self.steps if s.reply is not None and not s.reply.requests]
-        return replace(
-            Trace(TRACE, tuple(self.steps), task=self.task, answer=spoke[-1] if spoke else None), **more
-        )
+        return replace(Trace(TRACE, tuple(self.steps), task=self.task, answer=spoke[-1] if spoke else None), **more)
 
 
 def parcel(**fields: Json) -> dict[str, Json]:

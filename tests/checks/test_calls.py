@@ -59,7 +59,9 @@ def test_success_for_another_target_does_not_make_a_refusal_good() -> None:
 def test_a_sister_tool_makes_a_lookup_good() -> None:
     run = Run("I am Ada, zip 1010, ada@post.test")
     run.asks(("find_customer_by_email", {"email": "ada@post.test"})).returns("Error: customer not found")
-    run.asks(("find_customer_by_name_zip", {"name": "Ada", "zip": "1010"})).returns({"customer": "Ada"}).answers("Hi Ada.")
+    run.asks(("find_customer_by_name_zip", {"name": "Ada", "zip": "1010"})).returns({"customer": "Ada"}).answers(
+        "Hi Ada."
+    )
     assert errors(run) == []
 
 
@@ -147,7 +149,8 @@ def test_where_a_reply_was_not_captured_nobody_can_say_what_was_not_asked() -> N
 
 
 def test_a_model_that_failed_is_an_error_unless_a_later_call_stood_in() -> None:
-    run = Run("Hello").answers("", reply=None, error="overloaded")
+    run = Run("Hello").answers("", error="overloaded")
+    run.steps[0] = replace(run.steps[0], reply=None)
     assert [(f.code, f.severity) for f in check(run.trace())] == [("model_error", "error")]
     run.answers("Hello, how can I help?")
     assert [(f.code, f.severity) for f in check(run.trace())] == [("model_error", "info")]

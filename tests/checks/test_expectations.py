@@ -146,7 +146,8 @@ def test_a_check_can_be_switched_off_tuned_and_weighed() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "key"),
-    [({"lop": "off"}, "checks.lop"), ({"loop": {"tims": 3}}, "checks.loop.tims"), ({"loop": {"times": 0}}, "checks.loop.times"),
+    [({"lop": "off"}, "checks.lop"), ({"loop": {"tims": 3}}, "checks.loop.tims"),
+     ({"loop": {"times": 0}}, "checks.loop.times"),
      ({"loop": "loud"}, "checks.loop"), ({"loop": {"severity": "loud"}}, "checks.loop.severity")],
 )  # fmt: skip
 def test_a_setting_that_does_not_exist_is_wrong_use_and_names_the_key(settings: Json, key: str) -> None:
@@ -163,6 +164,8 @@ def test_every_code_has_a_meaning_and_a_class_of_the_taxonomy() -> None:
 
 def test_every_finding_has_a_known_code() -> None:
     run = Run("Redirect PX-4711").asks(("redirect", {"parcel_id": "PX-9999"})).returns({"error": "locker full"})
-    findings: tuple[Finding, ...] = check(run.answers("Done.").trace(), Expectation(no_tools=True, reply_values=(parcel(),)))
+    findings: tuple[Finding, ...] = check(
+        run.answers("Done.").trace(), Expectation(no_tools=True, reply_values=(parcel(),))
+    )
     assert {f.code for f in findings} <= set(known_codes())
     assert len({f.code for f in findings}) == 5

@@ -9,7 +9,9 @@ from evalagent.model import Finding, Json, Message, ToolSchema
 from tests.checks.parcel_runs import Run, good_run, parcel
 
 
-def acted_on(argument: str, value: Json, said: str = "Look after my parcel PX-4711", result: Json = None) -> list[Finding]:
+def acted_on(
+    argument: str, value: Json, said: str = "Look after my parcel PX-4711", result: Json = None
+) -> list[Finding]:
     run = Run(said).asks(("find_parcel", {"parcel_id": "PX-4711"})).returns(result or parcel())
     run.asks(("act", {argument: value})).returns({"status": "ok"}).answers("The parcel was looked after.")
     return list(check(run.trace()))
@@ -49,7 +51,7 @@ def test_an_id_that_stood_anywhere_before_is_known(argument: str, value: Json, r
         ("page", 3),
         ("limit", 5000),
         ("note", "call 3 times, then leave PX-4711 at the door"),
-        ("birth_year", 1815),
+        ("birth_year", 1915),
     ],
 )
 def test_what_an_agent_may_make_up_is_no_finding(argument: str, value: Json) -> None:
@@ -64,7 +66,9 @@ def test_an_id_from_the_system_text_or_a_tools_declaration_is_known() -> None:
 
 
 def test_saying_an_invented_id_twice_does_not_make_it_known() -> None:
-    run = Run("Find my parcel").asks(("act", {"parcel_id": "PX-5000"}), text="I take PX-5000.").returns({"status": "ok"})
+    run = (
+        Run("Find my parcel").asks(("act", {"parcel_id": "PX-5000"}), text="I take PX-5000.").returns({"status": "ok"})
+    )
     run.asks(("act", {"parcel_id": "PX-5000", "again": True})).returns({"status": "ok"}).answers("It was found.")
     assert [(f.code, f.step_id) for f in check(run.trace())] == [("id_never_seen", "m0"), ("id_never_seen", "m2")]
 
