@@ -1,4 +1,4 @@
-"""How an agent is started: its suite's `command` or `callable` as an argument vector, its source and its environment."""
+"""How an agent is started: `command` or `callable` as an argument vector, its source and its environment."""
 
 import shutil
 import sys

@@ -21,8 +21,16 @@ from evalagent.errors import SandboxUnavailable
 from evalagent.suites import Agent
 
 PER_TRIAL = frozenset(
-    "HOME TMPDIR PYTHONPATH OTEL_RESOURCE_ATTRIBUTES OTEL_EXPORTER_OTLP_ENDPOINT OTEL_SERVICE_NAME EVALAGENT_TRIAL "
-    "EVALAGENT_ATTEMPT".split()
+    {
+        "EVALAGENT_ATTEMPT",
+        "EVALAGENT_TRIAL",
+        "HOME",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_RESOURCE_ATTRIBUTES",
+        "OTEL_SERVICE_NAME",
+        "PYTHONPATH",
+        "TMPDIR",
+    }
 )
 """Variables that a child may have otherwise than its server; all others are the server's key."""
 READY_S = 120.0
@@ -160,7 +168,7 @@ class _Server:
         self.doubt = ""
         self._folder = tempfile.TemporaryDirectory(prefix="evalagent-warm-", ignore_cleanup_errors=True)
         hook = [path for path in ready.python_path if path == str(agents.HOOK)]
-        with theirs, open(Path(self._folder.name) / "stderr", "w+b") as said:
+        with theirs, Path(self._folder.name, "stderr").open("w+b") as said:
             self._process = subprocess.Popen(
                 [sys.executable, str(agents.LAUNCHER / "evalagent_warm.py"), str(theirs.fileno())],
                 cwd=self._folder.name,

@@ -1,7 +1,7 @@
 """Runs one trial of an agent as a process of this machine, within limits that the operating system keeps.
 
-It keeps trials apart from each other and from this process. It does not keep a hostile agent from the machine's files or
-network: that is what the Docker sandbox is for.
+It keeps trials apart from each other and from this process. It does not keep a hostile agent from the machine's files
+or network: that is what the Docker sandbox is for.
 """
 
 import contextlib
@@ -197,7 +197,7 @@ def _start(ready: agents.Launch, work_dir: Path, environment: Mapping[str, str],
         raise SandboxUnavailable(f"no process could be started: {error}") from error
     finally:
         os.close(told)
-    with open(status, "rb") as pipe:
+    with os.fdopen(status, "rb") as pipe:
         problem = pipe.read().decode(errors="replace")
     if problem:
         popen.wait()

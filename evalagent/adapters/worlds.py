@@ -1,7 +1,7 @@
 """The world of a trial: seeded afresh before it, read whole before and after it.
 
-What an agent left is not trusted: links in it are not followed, its database is opened as a copy, and what cannot be read
-is `WorldDamaged`, which is the agent's failure and not the machine's.
+What an agent left is not trusted: links in it are not followed, its database is opened as a copy, and what cannot be
+read is `WorldDamaged`, which is the agent's failure and not the machine's.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ class WorldDamaged(Terminal):
 def prepare(world: Sequence[World], suite_dir: Path, work_dir: Path) -> None:
     """Put the world's first state into `work_dir`, whatever was there before.
 
-    sqlite: from a `.sql` seed that is executed, or any other file that is copied; without a seed there is no database yet.
-    files: a copy of the seed folder (or file); without a seed an empty folder. UsageError for a seed that is wrong.
+    sqlite: from a `.sql` seed that is executed, or any other file that is copied; without a seed there is no database
+    yet. files: a copy of the seed folder (or file); without a seed an empty folder. UsageError: a seed is wrong.
     """
     for part in world:
         target = _cleared(work_dir, part.path)
@@ -206,7 +206,7 @@ def _walked(name: str, parent: int) -> Iterator[tuple[str, int, int]]:
             for step in (name, *PurePosixPath(inside).parts):
                 at = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
                 stack.callback(os.close, at)
-            for entry in sorted(os.listdir(at)):
+            for entry in sorted(os.listdir(at)):  # noqa: PTH208 a descriptor has no Path
                 path, kind = f"{inside}/{entry}".lstrip("/"), os.stat(entry, dir_fd=at, follow_symlinks=False).st_mode
                 if stat.S_ISDIR(kind):
                     waiting.append(path)
@@ -226,7 +226,7 @@ def _file(name: str, parent: int, kind: int, path: str) -> dict[str, Json]:
     digest, kept, size = hashlib.sha256(), bytearray(), 0
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
-        with open(descriptor, "rb") as file:
+        with os.fdopen(descriptor, "rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)
                 size += len(chunk)
@@ -254,7 +254,7 @@ def _copied(work_dir: Path, path: str, target: Path) -> bool:
             return False
         except OSError as error:
             raise WorldDamaged(f"{path} cannot be read: {error}") from error
-        with open(descriptor, "rb") as source, target.open("wb") as copy:
+        with os.fdopen(descriptor, "rb") as source, target.open("wb") as copy:
             shutil.copyfileobj(source, copy)
     return True
 

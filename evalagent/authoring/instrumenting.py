@@ -60,9 +60,9 @@ def environment(
 def imported(start: Iterable[str], sources: Mapping[str, str]) -> tuple[str, ...]:
     """The modules outside `sources` and the standard library that running the modules `start` imports, in that order.
 
-    `sources` maps the dotted names of the agent's own modules to their text. Followed are imports at the top of a module
-    (in `try` and `with` too), not those in functions or under `if`. `from a.b import c` counts as `a.b`. A source that does
-    not parse imports nothing.
+    `sources` maps the dotted names of the agent's own modules to their text. Followed are imports at the top of a
+    module (in `try` and `with` too), not those in functions or under `if`. `from a.b import c` counts as `a.b`.
+    A source that does not parse imports nothing.
     """
     own = {name.partition(".")[0] for name in sources}
     waiting, seen, found = list(start), set(), dict[str, None]()

@@ -1,15 +1,15 @@
 """Draws the planted truth for a seed: what goes wrong in which trial, and at which step.
 
-`python examples/support_desk/truth.py [SEED [TRIALS]]` prints JSON Lines, one a trial. It runs the desk itself, so it needs
-the packages that the desk needs. Only tests read the file: an evaluation that saw it would know the answers.
+`python examples/support_desk/truth.py [SEED [TRIALS]]` prints JSON Lines, one a trial. It runs the desk itself, so it
+needs the packages that the desk needs. Only tests read the file: an evaluation that saw it would know the answers.
 
 A line: `case_id, trial, fault` (null: none took effect), `must_fail`, `steps` (how many llm and tool steps there are),
-`root` (null, or where it began: `step` counts llm and tool steps from 1 in the order of time, `kind`, `name` of the tool)
-and `also`: steps that may be named as well, because the fault shows there first.
+`root` (null, or where it began: `step` counts llm and tool steps from 1 in the order of time, `kind`, `name` of the
+tool), `also` (steps that may be named as well, because the fault shows there first) and `recovered` (null, or the step
+that failed and was made good).
 """
 
 import json
-import os
 import sqlite3
 import sys
 import tempfile
@@ -65,7 +65,7 @@ def _step(message: BaseMessage, at: int) -> dict[str, Any]:
 
 def _run(desk: ScriptedDesk, letter: str) -> list[BaseMessage]:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
-        os.mkdir("world")
+        Path("world").mkdir()
         with closing(sqlite3.connect("world/desk.db")) as connection:
             connection.executescript((HERE / "world" / "seed.sql").read_text())
         return list(build(desk).invoke({"messages": [HumanMessage(letter)]}, {"recursion_limit": 60})["messages"])

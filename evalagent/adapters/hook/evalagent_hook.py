@@ -10,12 +10,20 @@ Nothing is started for an interpreter that imports nothing of interest. Told by 
 This folder stands alone: it runs in the agent's interpreter, where EvalAgent need not be installed.
 """
 
+from __future__ import annotations
+
+import contextlib
 import importlib.machinery
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 MODULES = {
     "openai_agents": ("agents",),
@@ -40,11 +48,41 @@ MODULES = {
 """Distribution or entry point -> modules, where the name does not tell."""
 
 AGENT_LIBRARIES = frozenset(
-    "agno alephalpha anthropic bedrock chromadb cohere crewai google_generativeai groq haystack lancedb langchain llamaindex "
-    "marqo mcp milvus mistralai ollama openai openai_agents pinecone qdrant replicate sagemaker together transformers "
-    "vertexai voyageai watsonx weaviate writer".split()
+    {
+        "agno",
+        "alephalpha",
+        "anthropic",
+        "bedrock",
+        "chromadb",
+        "cohere",
+        "crewai",
+        "google_generativeai",
+        "groq",
+        "haystack",
+        "lancedb",
+        "langchain",
+        "llamaindex",
+        "marqo",
+        "mcp",
+        "milvus",
+        "mistralai",
+        "ollama",
+        "openai",
+        "openai_agents",
+        "pinecone",
+        "qdrant",
+        "replicate",
+        "sagemaker",
+        "together",
+        "transformers",
+        "vertexai",
+        "voyageai",
+        "watsonx",
+        "weaviate",
+        "writer",
+    }
 )
-"""Entry points under `opentelemetry.instrumentation` that are about agents; the rest (requests, sqlite3 …) is plumbing."""
+"""Entry points under `opentelemetry.instrumentation` that are about agents; requests, sqlite3 … are plumbing."""
 
 _begun: list[bool] = []
 _instrumentors: list[str] = []
@@ -52,10 +90,8 @@ _instrumentors: list[str] = []
 
 def say(message: str) -> None:
     """One line on standard error; the agent goes on."""
-    try:
+    with contextlib.suppress(Exception):  # a closed stderr is the agent's affair
         sys.stderr.write("evalagent hook: " + " ".join(message.split()) + "\n")
-    except Exception:  # noqa: BLE001, S110 a closed stderr is the agent's affair
-        pass
 
 
 def install() -> None:
@@ -63,10 +99,10 @@ def install() -> None:
     how = os.environ.get("EVALAGENT_HOOK_INSTRUMENT", "none")
     watch = _Watch()
     for module, names in _wanted_tools(os.environ.get("EVALAGENT_HOOK_TOOLS", "")).items():
-        watch.after(module, lambda loaded, names=names: _wrap(loaded, names))
+        watch.after(module, partial(_wrap, names))
     if how != "none":
         for module, entry in _libraries(how):
-            watch.after(module, lambda _loaded, entry=entry: _instrument(entry))
+            watch.after(module, partial(_instrument, entry))
         watch.after("opentelemetry.trace", lambda _loaded: begin())
     if watch.waiting:
         sys.meta_path.insert(0, watch)
@@ -79,7 +115,7 @@ def begin() -> None:
         return
     _begun.append(True)
     try:
-        import evalagent_telemetry
+        import evalagent_telemetry  # type: ignore[import-not-found]
 
         evalagent_telemetry.start()
     except ImportError as error:
@@ -99,21 +135,21 @@ def _wanted_tools(setting: str) -> dict[str, list[str]]:
     return wanted
 
 
-def _wrap(module: ModuleType, names: Sequence[str]) -> None:
+def _wrap(names: Sequence[str], module: ModuleType) -> None:
     begin()
     try:
-        import evalagent_tools
+        import evalagent_tools  # type: ignore[import-not-found]
 
         evalagent_tools.wrap(module, names, say)
     except Exception as error:  # noqa: BLE001
         say(f"the functions of {module.__name__} are not traced: {error!r}")
 
 
-def _libraries(how: str) -> list[tuple[str, object]]:
+def _libraries(how: str) -> list[tuple[str, EntryPoint]]:
     """(module to wait for, entry point that instruments it); OpenInference goes first where both know a library."""
     from importlib.metadata import entry_points
 
-    chosen: dict[str, object] = {}
+    chosen: dict[str, EntryPoint] = {}
     families = {
         "auto": ("openllmetry", "openinference"),
         "openinference": ("openinference",),
@@ -132,7 +168,7 @@ def _libraries(how: str) -> list[tuple[str, object]]:
     return list(chosen.items())
 
 
-def _family(entry) -> str | None:  # type: ignore[no-untyped-def]
+def _family(entry: EntryPoint) -> str | None:
     if entry.value.startswith("openinference."):
         return "openinference"
     if entry.value.startswith("opentelemetry.instrumentation.") and entry.name in AGENT_LIBRARIES:
@@ -140,21 +176,20 @@ def _family(entry) -> str | None:  # type: ignore[no-untyped-def]
     return None
 
 
-def _modules(entry) -> set[str]:  # type: ignore[no-untyped-def]
+def _modules(entry: EntryPoint) -> set[str]:
     """The modules that an instrumentor patches: what its distribution calls its `instruments`, else its own name."""
     import re
 
     wants = [
         re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
-        for requirement in (entry.dist.requires or ())
-        if entry.dist is not None
+        for requirement in (entry.dist.requires if entry.dist else None) or ()
         if "extra" in requirement and "instruments" in requirement.rpartition("extra")[2]
     ]
     names = wants or [entry.name]
     return {module for name in names for module in MODULES.get(name, (name.replace("-", "_"),))}
 
 
-def _instrument(entry) -> None:  # type: ignore[no-untyped-def]
+def _instrument(entry: EntryPoint, _loaded: ModuleType) -> None:
     if entry.value in _instrumentors:
         return
     _instrumentors.append(entry.value)

@@ -1,4 +1,4 @@
-"""The OpenTelemetry SDK of the agent's process: what it exports, and that it has been exported when the process ends."""
+"""The OpenTelemetry SDK of the agent's process: what it exports, and that all is exported when the process ends."""
 
 import atexit
 import os
@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -15,7 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcesso
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 LIMITS = {
-    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "8192",  # OpenInference writes a message as several attributes; 128 loses the first ones
+    # OpenInference writes a message as several attributes, and of more than 128 the first are lost.
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "8192",
     "OTEL_SPAN_EVENT_COUNT_LIMIT": "8192",
 }
 GRACE_S = 1.5
@@ -49,7 +51,8 @@ class OpenSpans(SpanProcessor):
         self._inner.on_start(span, parent_context)
 
     def on_end(self, span: ReadableSpan) -> None:
-        self._open.pop(span.get_span_context().span_id, None)
+        if (context := span.get_span_context()) is not None:
+            self._open.pop(context.span_id, None)
         self._inner.on_end(span)
 
     def end_all(self, why: str) -> None:
@@ -100,7 +103,7 @@ class Careful(SpanExporter):
 def scrubbed(span: ReadableSpan) -> ReadableSpan:
     """The span with every text made valid Unicode and its events reduced to their names."""
 
-    def clean(value: object) -> object:
+    def clean(value: Any) -> Any:
         if isinstance(value, str):
             return value.encode("utf-8", "backslashreplace").decode()
         return [clean(item) for item in value] if isinstance(value, list | tuple) else value
@@ -110,13 +113,13 @@ def scrubbed(span: ReadableSpan) -> ReadableSpan:
         context=span.get_span_context(),
         parent=span.parent,
         resource=span.resource,
-        attributes={str(clean(key)): clean(value) for key, value in (span.attributes or {}).items()},  # type: ignore[misc]
+        attributes={str(clean(key)): clean(value) for key, value in (span.attributes or {}).items()},
         events=[
             type(event)(
                 str(clean(event.name)), {k: clean(v) for k, v in (event.attributes or {}).items()}, event.timestamp
             )
             for event in span.events
-        ],  # type: ignore[misc]
+        ],
         links=span.links,
         kind=span.kind,
         status=trace.Status(span.status.status_code, str(clean(span.status.description or "")) or None)
@@ -161,13 +164,13 @@ def _yield_to_the_agents_own(ours: TracerProvider, processor: OpenSpans) -> None
     """OpenTelemetry lets a global provider be set once; the agent's comes after ours and has to win."""
     refuse_second = trace.set_tracer_provider
 
-    def set_tracer_provider(theirs: trace.TracerProvider) -> None:
+    def set_tracer_provider(tracer_provider: trace.TracerProvider) -> None:
         if trace.get_tracer_provider() is ours:
             trace._TRACER_PROVIDER_SET_ONCE = type(trace._TRACER_PROVIDER_SET_ONCE)()
             trace._TRACER_PROVIDER = None
-        refuse_second(theirs)
-        if isinstance(theirs, TracerProvider):
-            theirs.add_span_processor(Joined(theirs, processor))
+        refuse_second(tracer_provider)
+        if isinstance(tracer_provider, TracerProvider):
+            tracer_provider.add_span_processor(Joined(tracer_provider, processor))
 
     trace.set_tracer_provider = set_tracer_provider
 
@@ -177,7 +180,7 @@ def _carry_context_into_threads() -> None:
     try:
         from opentelemetry.instrumentation.threading import ThreadingInstrumentor
     except ImportError:
-        import evalagent_threads
+        import evalagent_threads  # type: ignore[import-not-found]
 
         evalagent_threads.carry_context()
     else:

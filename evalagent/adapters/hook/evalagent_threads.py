@@ -1,6 +1,5 @@
 """Carries the OpenTelemetry context into threads, where opentelemetry-instrumentation-threading is not installed."""
 
-import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,13 +12,11 @@ def carry_context() -> None:
     """Patch `Thread.start` and `ThreadPoolExecutor.submit`, once a process."""
     start, submit = threading.Thread.start, ThreadPoolExecutor.submit
 
-    @functools.wraps(start)
     def start_carrying(self: threading.Thread) -> None:
         if context.get_current():
             self.run = _carrying(self.run, lambda: self.__dict__.pop("run", None))  # type: ignore[method-assign]
         start(self)
 
-    @functools.wraps(submit)
     def submit_carrying(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         # An empty context is carried too: the worker may have been started in that of another job.
         return submit(self, _carrying(fn), *args, **kwargs)

@@ -4,7 +4,7 @@ import functools
 import inspect
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
@@ -28,9 +28,7 @@ def wrap(module: ModuleType, names: Sequence[str], say: Callable[[str], None]) -
     for name in dict.fromkeys(each for wanted in names for each in (own if wanted == "*" else [wanted])):
         function = getattr(module, name, None)
         if not inspect.isfunction(function):
-            say(
-                f"{module.__name__}:{name} is {'not there' if function is None else 'no plain function'}, so it is not traced"
-            )
+            say(f"{module.__name__}:{name} is not traced: {'not there' if function is None else 'no plain function'}")
         elif not hasattr(function, "__evalagent_tool__"):
             setattr(module, name, traced(function))
 
@@ -70,7 +68,7 @@ def traced(function: Callable[..., Any]) -> Callable[..., Any]:
     elif inspect.isgeneratorfunction(function):
 
         @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             call, items, sent = _Call(function, args, kwargs), _Items(), None
             iterator = function(*args, **kwargs)
             try:
@@ -153,7 +151,7 @@ class _Call:
 
 
 def _parent() -> tuple[Context | None, int | None]:
-    """Where the span belongs. OpenInference does not make LangChain's spans current, so it is asked for the one at work."""
+    """Where the span belongs. OpenInference does not make LangChain's spans current, so it is asked for its own."""
     langchain = sys.modules.get("openinference.instrumentation.langchain")
     if langchain is None:
         return None, None

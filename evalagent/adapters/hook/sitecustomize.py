@@ -6,8 +6,8 @@ Runs the sitecustomize that it hides, if there is one, then the hook. Neither ma
 import sys
 
 
-def _hidden():
-    """The sitecustomize that would have been loaded without this folder."""
+def _hidden() -> None:
+    """Run the sitecustomize that would have been loaded without this folder."""
     import importlib.machinery
     import importlib.util
     import os
@@ -33,7 +33,7 @@ except Exception as error:  # as `site` itself does for a broken one
     sys.stderr.write(f"evalagent hook: the sitecustomize behind this one failed: {error!r}\n")
 
 try:
-    import evalagent_hook
+    import evalagent_hook  # type: ignore[import-not-found]
 
     evalagent_hook.install()
 except Exception as error:

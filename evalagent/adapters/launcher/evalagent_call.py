@@ -1,16 +1,15 @@
-"""`python evalagent_call.py package.module:function`: the agent is a function of {"id", "input"} that returns its answer."""
+"""`python evalagent_call.py package.module:function`: the agent is a function of {"id", "input"} to its answer."""
 
 import importlib
 import json
-import os
 import sys
 
-if sys.path and os.path.abspath(sys.path[0]) == os.path.dirname(os.path.abspath(__file__)):
+if sys.path and sys.path[0] == __file__.rpartition("/")[0]:  # else this folder would be on the agent's path
     del sys.path[0]
 
 
 def call(target: str) -> None:
-    """Print what the function returns, text as it is and anything else as JSON; what it prints itself goes to stderr."""
+    """Print what the function returns, text as it is, else as JSON; what it prints itself goes to stderr."""
     answers, sys.stdout = sys.stdout, sys.stderr
     module, _, name = target.partition(":")
     answer = getattr(importlib.import_module(module), name)(json.load(sys.stdin))

@@ -1,4 +1,4 @@
-"""`python evalagent_warm.py CONTROL_FD`: a Python process that has imported what the agent will, and forks a child for each trial.
+"""`python evalagent_warm.py CONTROL_FD`: Python that has imported what the agent will, and forks a child a trial.
 
 Messages are JSON on a Unix socket that keeps their borders. The first says what to import; then each brings the three
 standard descriptors of a trial and a socket on which its process id and its exit code are told. When the control socket
@@ -7,6 +7,7 @@ closes, its owner is gone, and so are all children. No thread is ever started he
 Stands alone: it runs in the agent's interpreter, and leaves nothing of its own on the agent's path.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -15,14 +16,15 @@ import signal
 import socket
 import sys
 import types
+from pathlib import Path
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-if sys.path and os.path.abspath(sys.path[0]) != HERE:
-    sys.path.insert(0, HERE)
+HERE = __file__.rpartition("/")[0]
+sys.path.insert(0, HERE)
 
-import evalagent_limits  # noqa: E402
+import evalagent_limits  # type: ignore[import-not-found]  # noqa: E402
+from evalagent_call import call as call_agent  # type: ignore[import-not-found]  # noqa: E402
 
-sys.path.remove(HERE)
+sys.path[:] = [entry for entry in sys.path if entry != HERE]
 MESSAGE = 1 << 20
 
 
@@ -58,7 +60,7 @@ def preload(names: list[str], own: set[str]) -> str:
 
 
 def threads() -> str:
-    count = len(os.listdir("/proc/self/task"))
+    count = sum(1 for _ in Path("/proc/self/task").iterdir())
     return f"an import started {count - 1} threads" if count > 1 else ""
 
 
@@ -120,10 +122,8 @@ class Server:
         pid, waiter = self.children.pop(pidfd)
         _, status = os.waitpid(pid, 0)
         self.owners.pop(waiter.fileno(), None)
-        try:
+        with contextlib.suppress(KeyError):  # its owner has closed it
             self.poll.unregister(waiter)
-        except KeyError:
-            pass
         self.poll.unregister(pidfd)
         os.close(pidfd)
         tell(waiter, {"code": os.waitstatus_to_exitcode(status)})
@@ -156,17 +156,13 @@ class Server:
 
 
 def tell(waiter: socket.socket, message: dict) -> None:  # type: ignore[type-arg]
-    try:
+    with contextlib.suppress(OSError):  # whoever waited is gone
         waiter.send(json.dumps(message).encode())
-    except OSError:  # whoever waited is gone
-        pass
 
 
 def kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def what_was_said() -> bytes:
@@ -189,7 +185,7 @@ def settle(trial: dict) -> None:  # type: ignore[type-arg]
     sys.path_importer_cache.clear()
     importlib.invalidate_caches()
     if "tempfile" in sys.modules:
-        sys.modules["tempfile"].tempdir = None
+        sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if "evalagent_hook" in sys.modules:
@@ -211,21 +207,15 @@ def run(trial: dict) -> int:  # type: ignore[type-arg]
         if trial["how"] == "module":
             import runpy
 
-            sys.path.insert(0, os.getcwd())
-            runpy._run_module_as_main(target)
+            sys.path.insert(0, trial["cwd"])
+            runpy._run_module_as_main(target)  # type: ignore[attr-defined]
         elif trial["how"] == "file":
-            sys.path.insert(0, os.path.dirname(target))
+            sys.path.insert(0, target.rpartition("/")[0])
             main.__file__ = target
-            with open(target, "rb") as file:
-                exec(compile(file.read(), target, "exec"), main.__dict__)  # noqa: S102
+            exec(compile(Path(target).read_bytes(), target, "exec"), main.__dict__)  # noqa: S102
         else:
             sys.argv[:] = ["-c"]
-            with open(os.path.join(HERE, "evalagent_call.py"), "rb") as file:
-                exec(
-                    compile(file.read(), "evalagent_call.py", "exec"),
-                    call := {"__name__": "evalagent_call", "__file__": HERE + "/-"},
-                )  # noqa: S102
-            call["call"](target)  # type: ignore[operator]
+            call_agent(target)
     except SystemExit as stop:
         code = exit_code(stop)
     except BaseException as error:  # noqa: BLE001
@@ -234,15 +224,13 @@ def run(trial: dict) -> int:  # type: ignore[type-arg]
         if isinstance(error, KeyboardInterrupt):
             code = 130
     try:
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     except BaseException as error:  # noqa: BLE001
         sys.excepthook(type(error), error, error.__traceback__)
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass
     return code
 
 

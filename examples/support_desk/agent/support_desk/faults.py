@@ -37,7 +37,7 @@ Policy = Callable[[Request, tuple[Done, ...]], Move]
 
 
 def spoil(fault: Fault | None, request: Request, done: tuple[Done, ...], policy: Policy) -> tuple[Move, bool, bool]:
-    """The policy's next move as this fault bends it; whether it was bent; whether the database is to be locked for it."""
+    """The policy's move as the fault bends it; whether it was bent; whether the database is to be locked for it."""
     if fault == "wrong_order" and request.order_id:
         bent = replace(request, order_id=_neighbour(request.order_id))
         return policy(bent, done), True, False

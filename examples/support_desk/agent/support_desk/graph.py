@@ -35,7 +35,7 @@ def build(model: BaseChatModel) -> CompiledStateGraph:
     return graph.compile(name="support_desk")
 
 
-def _declared(function) -> StructuredTool:  # noqa: ANN001
+def _declared(function) -> StructuredTool:
     """A tool whose schema is shown to the model and not enforced: the function gets what the model sent."""
     declared = convert_to_openai_tool(function)["function"]
     return StructuredTool(

@@ -1,4 +1,4 @@
-"""A stand-in for the model that needs no key: it reads the conversation, tool results included, and makes the next move.
+"""A stand-in for the model that needs no key: it reads the conversation, tool results too, and makes the next move.
 
 What it gets wrong is drawn from (seed, case, trial), so a run can be repeated and its true faults are known.
 """
