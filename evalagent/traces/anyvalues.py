@@ -13,6 +13,12 @@ from evalagent.model import Json
 from evalagent.traces.identifiers import integer
 
 DEEPEST = 64
+KINDS = frozenset(
+    spelling
+    for kind in ("string", "int", "bool", "double", "array", "kvlist", "bytes")
+    for spelling in (f"{kind}Value", f"{kind}_value")
+)
+"""The one key of an AnyValue."""
 _INT64 = 1 << 63
 
 

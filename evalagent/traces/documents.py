@@ -1,7 +1,8 @@
 """A text that holds JSON values, one a line or not, as those values with the line where each starts.
 
 A value may stand on its line alone, spread over many lines (pretty-printed), or follow the one before without a line
-end. What cannot be read is given as a `Fault`, and reading goes on at the next line.
+end. What cannot be read is given as a `Fault`, and reading goes on at the next line. Of a value over many lines that
+was cut off, one Fault is given, and then whatever whole values stand inside it, marked `inside`.
 """
 
 import json
@@ -31,6 +32,7 @@ class Document(NamedTuple):
     line: int
     value: Json
     text: bytes
+    inside: bool = False
 
 
 _TOKEN = re.compile(
@@ -41,37 +43,52 @@ _NOT_BLANK = re.compile(rb"[^ \t\r\n\x00\x1e]")
 
 def documents(text: bytes) -> Iterator[Document]:
     """Every value of the text in order; a value that could not be read is a Fault."""
-    position, line, size = 0, 1, len(text)
+    size = len(text)
+    position, line, stop, row_start = 0, 1, -1, 0
     patience = _PATIENCE * size + 65536
+    crowded = False
+    """Whether this line has been found to hold more than one value."""
+    cut = False
+    """Whether the newest fault is a value over many lines, in the middle of which we may be."""
     while True:
         found = _NOT_BLANK.search(text, position)
         if found is None:
             return
-        line += text.count(b"\n", position, found.start())
-        position = found.start()
-        stop = text.find(b"\n", position)
-        stop = size if stop < 0 else stop
-        row = text[position:stop]
-        try:
-            yield Document(line, orjson.loads(row), row)
-            position = stop
-            continue
-        except orjson.JSONDecodeError as error:
-            reason = str(error)
+        position, before = found.start(), position
+        line += text.count(b"\n", before, position)
+        if position > stop:
+            row_start = text.rfind(b"\n", max(stop, 0), position) + 1
+            stop = text.find(b"\n", position)
+            stop = size if stop < 0 else stop
+            crowded = False
+        inside = cut and text[row_start : row_start + 1] in b' \t"}],'
+        reason = ""
+        if not crowded:
+            row = text[position:stop]
+            try:
+                yield Document(line, orjson.loads(row), row, inside)
+                position, cut = stop, inside
+                continue
+            except orjson.JSONDecodeError as error:
+                reason = str(error)
         end = None
-        if row[:1] in b"{[" and patience > 0:
+        if text[position : position + 1] in b"{[" and patience > 0:
             end, looked = _end(text, position)
             if end is None:
                 patience -= looked - position
                 reason = "the value is cut off" if looked >= stop else reason
-        piece = row if end is None else text[position:end]
+                cut = cut or looked > stop
+        piece = text[position : stop if end is None else end]
         value = _parsed(piece, reason)
-        yield Document(line, value, piece)
-        if isinstance(value, Fault) or end is None:
-            position = stop  # the next line may be good, even inside what looked like this value
-        else:
+        if not isinstance(value, Fault):
+            yield Document(line, value, piece, inside)
             line += piece.count(b"\n")
-            position = end
+            position, cut = position + len(piece), inside
+            crowded = position <= stop
+        else:
+            if not inside:
+                yield Document(line, value, piece)
+            position = stop  # the next line may be good, even inside what looked like this value
 
 
 def _end(text: bytes, start: int) -> tuple[int | None, int]:

@@ -52,7 +52,7 @@ def _id(value: Json, size: int) -> str | None:
     if not isinstance(value, str):
         return None
     text = value.strip()
-    if text[:2] in ("0x", "0X") and _HEX(text[2:]):
+    if text[:2] in ("0x", "0X") and (len(text) == 2 or _HEX(text[2:])):
         text = text[2:].lstrip("0")
         return text.lower().rjust(size * 2, "0")[-size * 2 :] if text else None
     bare = text.replace("-", "") if len(text) == 36 else text

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
-from evalagent.traces.anyvalues import any_value, attributes, plain
+from evalagent.traces.anyvalues import KINDS, any_value, attributes, plain
 from evalagent.traces.harvest import Harvest
 from evalagent.traces.identifiers import NO_TRACE_ID, InexactId, integer, nanoseconds, span_id, status, trace_id
 
@@ -143,7 +143,7 @@ def to_log(raw: Json) -> LogRecord:
         raise ValueError(f"an object was expected, not {_kind(raw)}")
     found, _ = attributes(raw.get("attributes"))
     body = raw.get("body")
-    wrapped = type(body) is dict and len(body) == 1 and next(iter(body)).lower().replace("_", "").endswith("value")
+    wrapped = type(body) is dict and len(body) == 1 and next(iter(body)) in KINDS
     return LogRecord(
         trace_id=trace_id(first(raw, "traceId", "trace_id")) or "",
         span_id=span_id(first(raw, "spanId", "span_id")) or "",

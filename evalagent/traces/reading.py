@@ -116,10 +116,13 @@ class _Dispatch:
         self.loose: list[Json] = []
         """Messages that stand one a line: together they are one transcript."""
         self.loose_line = 0
+        self.inside = False
+        """Whether the value stands in a larger one that was cut off: only what is known there counts."""
 
     def document(self, document: Document) -> None:
         """One value of the text; read again with exact integers where an id was larger than the fast parser's."""
         harvest = self.harvest
+        self.inside = document.inside
         spans, logs, rejected = len(harvest.spans), len(harvest.logs), len(harvest.rejected)
         try:
             self.value(document.value)
@@ -145,8 +148,9 @@ class _Dispatch:
                 else:
                     todo.extend(reversed(value))
             elif type(value) is not dict:
-                self.harvest.reject(f"no trace: {type(value).__name__} where an object was expected")
-            elif not self._known(value):
+                if not self.inside:
+                    self.harvest.reject(f"no trace: {type(value).__name__} where an object was expected")
+            elif not self._known(value) and not self.inside:
                 todo.extend(reversed(self._opened(value)))
 
     def close(self) -> None:
@@ -202,8 +206,22 @@ class _Dispatch:
             inner = value.get(name)
             if type(inner) is list or type(inner) is dict:
                 return inner if type(inner) is list else [inner]
+        events = value.get("events")
+        if type(events) is list and all(type(event) is dict and type(event.get("message")) is str for event in events):
+            return self._messages([event["message"] for event in events])
         self.harvest.reject("no known shape of a trace: " + ", ".join(map(repr, list(value)[:5]))[:160])
         return []
+
+    def _messages(self, texts: list[str]) -> list[Json]:
+        """What the lines of a log hold that CloudWatch answered with, each a JSON text."""
+        found: list[Json] = []
+        for number, text in enumerate(texts):
+            for document in documents(text.encode("utf-8", "replace")):
+                if isinstance(document.value, Fault):
+                    self.harvest.reject(f"events[{number}].message: {document.value.reason}")
+                else:
+                    found.append(document.value)
+        return found
 
     def _one(self, shape: str, reader: Callable[..., None], *arguments: Json) -> None:
         """Let a reader read one value, if its shape was asked for."""

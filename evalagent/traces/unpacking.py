@@ -9,6 +9,9 @@ from evalagent.traces.harvest import Harvest
 MOST_UNPACKED = 4 << 30
 """Bytes that one file may unpack to: a small file must not fill the memory."""
 _PIECE = 1 << 20
+"""Bytes unpacked at a time."""
+_GZIP_IN, _ZSTD_IN = 1 << 16, 1 << 11
+"""Packed bytes looked at at a time; zstd cannot be told when to stop, and makes 32 KB of a byte at worst."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -26,54 +29,64 @@ def unpack(data: bytes, harvest: Harvest, most: int = MOST_UNPACKED) -> bytes:
 
 
 def _gunzip(data: bytes, harvest: Harvest, most: int) -> bytes:
-    found, size, rest = [], 0, data
-    while rest[:2] == b"\x1f\x8b":
+    found: list[bytes] = []
+    position, size = 0, 0
+    while data[position : position + 2] == b"\x1f\x8b":
         member = zlib.decompressobj(wbits=31)
+        waiting = b""
         try:
             while not member.eof:
-                piece = member.decompress(rest, _PIECE)
-                rest = member.unconsumed_tail
+                if not waiting:
+                    waiting = data[position : position + _GZIP_IN]
+                    position += len(waiting)
+                    if not waiting:
+                        harvest.reject("the gzip data ends too early; what was there is read", 0)
+                        return b"".join(found)
+                piece = member.decompress(waiting, _PIECE)
+                waiting = member.unconsumed_tail
                 found.append(piece)
                 size += len(piece)
                 if size > most:
                     harvest.reject(f"unpacks to more than {most} bytes; the rest was not read", 0)
-                    return b"".join(found)
-                if not piece and not rest and not member.eof:
-                    harvest.reject("the gzip data ends too early; what was there is read", 0)
                     return b"".join(found)
         except zlib.error as error:
             harvest.reject(f"damaged gzip data, read up to there: {error}", 0)
             return b"".join(found)
-        rest = member.unused_data
-    if rest.strip(b"\0"):
-        harvest.reject(f"{len(rest)} bytes after the end of the gzip data", 0)
+        position -= len(member.unused_data)
+    _no_rest(data, position, harvest)
     return b"".join(found)
 
 
 def _unzstd(data: bytes, harvest: Harvest, most: int) -> bytes:
-    found, size, rest = [], 0, data
-    while rest[:4] == _ZSTD:
+    found: list[bytes] = []
+    position, size = 0, 0
+    while data[position : position + 4] == _ZSTD:
         frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
         try:
-            for start in range(0, len(rest), _PIECE // 8):
-                piece = frame.decompress(rest[start : start + _PIECE // 8])
+            while not frame.eof:
+                waiting = data[position : position + _ZSTD_IN]
+                position += len(waiting)
+                if not waiting:
+                    harvest.reject("the zstd data ends too early; what was there is read", 0)
+                    return b"".join(found)
+                piece = frame.decompress(waiting)
                 found.append(piece)
                 size += len(piece)
                 if size > most:
                     harvest.reject(f"unpacks to more than {most} bytes; the rest was not read", 0)
                     return b"".join(found)
-                if frame.eof:
-                    rest = frame.unused_data + rest[start + _PIECE // 8 :]
-                    break
-            else:
-                harvest.reject("the zstd data ends too early; what was there is read", 0)
-                return b"".join(found)
         except zstandard.ZstdError as error:
             harvest.reject(f"damaged zstd data, read up to there: {error}", 0)
             return b"".join(found)
-    if rest.strip(b"\0"):
-        harvest.reject(f"{len(rest)} bytes after the end of the zstd data", 0)
+        position -= len(frame.unused_data)
+    _no_rest(data, position, harvest)
     return b"".join(found)
+
+
+def _no_rest(data: bytes, position: int, harvest: Harvest) -> None:
+    rest = data[position:].strip(b"\0")
+    if rest:
+        harvest.reject(f"{len(rest)} bytes after the end of the packed data", 0)
 
 
 def _unframed(data: bytes, harvest: Harvest, most: int) -> bytes:
