@@ -5,7 +5,6 @@ it over a network of the run's own that leads nowhere else; processes of this ma
 """
 
 import contextlib
-import os
 import time
 import urllib.error
 import urllib.request
@@ -17,7 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from evalagent.adapters import docker_daemon
 from evalagent.adapters.docker_daemon import daemon_errors
+from evalagent.adapters.otlp_lines import end_last_line, mask_lines
 from evalagent.errors import SandboxUnavailable, UsageError
+from evalagent.traces import masking
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -41,14 +42,17 @@ class Collector:
     """Runs from `start` to `stop`, or for as long as the `with` block does.
 
     `folder` gets traces.jsonl and logs.jsonl; lines that are there already stay. `gaps` says when it was found dead
-    and started again: what an agent sent meanwhile, and up to 0.4 s before, may be missing.
+    and started again: what an agent sent meanwhile, and up to 0.4 s before, may be missing. `patterns` are the suite's
+    own secrets: the collector hashes those of known form as they come, and when it stops what it wrote is masked as
+    everything is, by `masking.mask`.
     """
 
-    def __init__(self, folder: Path, run_id: str, *, image: str | None = None) -> None:
+    def __init__(self, folder: Path, run_id: str, *, image: str | None = None, patterns: Sequence[str] = ()) -> None:
         self.folder = folder.absolute()
         self.run_id = run_id
         self.image = image
         self.gaps: tuple[str, ...] = ()
+        self._patterns = tuple(patterns)
         self._client: DockerClient | None = None
         self._container: Any = None
         self._network: Any = None
@@ -81,8 +85,10 @@ class Collector:
     def start(self) -> None:
         """Starts it and returns when it is healthy; leaves nothing behind if it cannot be started."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        masking.mask("", self._patterns)  # a pattern that is none is found before anything runs
         for name in FILES:
             end_last_line(self.folder / name)
+            mask_lines(self.folder / name, self._patterns)  # left by a process that could not
         with contextlib.suppress(SandboxUnavailable):
             docker_daemon.sweep()
         self._client = docker_daemon.connect()
@@ -101,8 +107,7 @@ class Collector:
             raise
 
     def stop(self) -> None:
-        """Lets it write what it holds, then removes it and the network. May be called twice, and never raises for
-        what is gone already."""
+        """Lets it write what it holds, removes it and the network, and masks what it wrote. May be called twice."""
         client, self._client = self._client, None
         if client is None:
             return
@@ -116,6 +121,8 @@ class Collector:
         finally:
             self._container = self._network = None
             client.close()
+        for name in FILES:
+            mask_lines(self.folder / name, self._patterns)
 
     def alive(self) -> bool:
         """Whether it answers now."""
@@ -244,16 +251,3 @@ def pick_image(client: "DockerClient", wanted: str | None, among: Sequence[str] 
         f"no image of the OpenTelemetry Collector is on this machine ({wanted or ', '.join(among)}): "
         f"`docker pull {IMAGES[-1]}`, or build it without a registry: `infra/collector/build.sh`"
     )
-
-
-def end_last_line(file: Path) -> None:
-    """Ends a line that a killed collector left unfinished, so that it does not spoil the next one."""
-    try:
-        with file.open("r+b") as lines:
-            if lines.seek(0, os.SEEK_END) == 0:
-                return
-            lines.seek(-1, os.SEEK_END)
-            if lines.read(1) != b"\n":
-                lines.write(b"\n")
-    except FileNotFoundError:
-        return

@@ -11,12 +11,15 @@ image="evalagent-collector:$version-$content"
 if ! docker image inspect "$image" >/dev/null 2>&1; then
   go=$(./go.sh)
   context=$(mktemp -d)
-  trap 'rm -rf "$context"' EXIT
+  trap 'rm -rf "$context" "$context.log"' EXIT
   CGO_ENABLED=0 GOTOOLCHAIN=local "$go" build -trimpath -buildvcs=false -mod=readonly -ldflags "-s -w -X main.version=$version" \
     -o "$context/evalagent-collector" .
   cp -L config.yaml Dockerfile "$context/"
   mkdir "$context/data"
-  docker build --quiet --tag "$image" "$context" >/dev/null
+  docker build --quiet --tag "$image" "$context" >"$context.log" 2>&1 || {
+    cat "$context.log" >&2
+    exit 1
+  }
 fi
 docker tag "$image" evalagent-collector:latest
 echo "$image"
