@@ -293,7 +293,12 @@ def signal(data: bytes, start: int, end: int) -> Signal | None:
     Only a log record begins with a fixed 64-bit number, only a span has two further on, a metric has none.
     """
     for begin, stop in _paths(data, start, end, 3):
-        sizes = {(number, wire): last - at for number, wire, at, last in fields(data, begin, stop)}
+        sizes: dict[tuple[int, int], int] = {}
+        try:
+            for number, wire, at, last in fields(data, begin, stop):
+                sizes[number, wire] = last - at
+        except MalformedProtobuf:
+            continue  # this record is bad; the next may tell
         if (1, 1) in sizes or (11, 1) in sizes:
             return "logs"
         if (7, 1) in sizes or (8, 1) in sizes or (sizes.get((1, 2)) == 16 and sizes.get((2, 2)) == 8):
