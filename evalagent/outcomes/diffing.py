@@ -18,7 +18,7 @@ def diff(before: Snapshot, after: Snapshot) -> tuple[WorldChange, ...]:
     changes: list[WorldChange] = []
     for table in sorted(before.keys() | after.keys()):
         old, new = _by_key(before.get(table, {})), _by_key(after.get(table, {}))
-        for text in old.keys() | new.keys():
+        for text in sorted(old.keys() | new.keys()):
             key = read_key(text)
             if text not in new:
                 changes.append(WorldChange(table, key, "delete", dict(old[text]), None))

@@ -74,9 +74,11 @@ BY_ASPECT: Mapping[str, str] = MappingProxyType(
 
 OTHERWISE = "Read these runs: where they first go wrong no class of failure fits, so add one case for what you find."
 
+SWITCH_ON_FIRST = "Switch on a model for the steps that rules cannot decide: --judge anthropic, with ANTHROPIC_API_KEY set."
+
 SWITCH_ON_THE_MODEL = (
-    "Rules decide what can be decided without a model. To judge the other steps, set ANTHROPIC_API_KEY and run again "
-    "with `--judge anthropic` (or `--judge bedrock` with AWS credentials); stored traces need no new agent run."
+    "Rules decide what can be decided without a model. For the other steps set ANTHROPIC_API_KEY and run again with "
+    "--judge anthropic (or --judge bedrock with AWS credentials); the agent need not run again."
 )
 
 

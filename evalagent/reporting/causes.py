@@ -144,14 +144,14 @@ def _unlocated(book: Ledger, run: Unit, ambiguous: bool) -> Origin:
 
 
 def _quotes(shown: list[tuple[Unit, Origin]], lines: Mapping[tuple[str, int | None], RunLine]) -> tuple[Quote, ...]:
-    """Words from different cases first."""
+    """What these runs say, each text once, from different cases first."""
     found: dict[str, Quote] = {}
     seen: set[str] = set()
     for fresh in (True, False):
         for run, origin in shown:
-            said = lines[run.case_id, run.trial]
-            if said.name in found or (fresh and run.case_id in seen) or not origin.words:
+            if not origin.words or origin.words[0] in found or (fresh and run.case_id in seen):
                 continue
             seen.add(run.case_id)
-            found[said.name] = Quote(said.name, said.anchor, origin.words[0])
+            said = lines[run.case_id, run.trial]
+            found[origin.words[0]] = Quote(said.name, said.anchor, origin.words[0])
     return tuple(list(found.values())[:_QUOTES])

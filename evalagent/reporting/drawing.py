@@ -1,6 +1,6 @@
 """A run's steps as a layered drawing: dependencies point down, the way from cause to symptom stands out."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ LIMIT = 150
 _AROUND = 2
 _SWEEPS = 4
 
-WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN, LANE = 176, 46, 22, 30, 14, 9
+WIDTH, HEIGHT, BADGE, GAP_X, GAP_Y, MARGIN, LANE = 188, 46, 15, 22, 30, 14, 9
 _LANES = 14
 _SIGNS = {"pass": "✓", "fail": "✗", "not_judged": "?"}
 
@@ -133,68 +133,78 @@ def _sweep(layers: Sequence[list[str]], neighbours: Mapping[str, Sequence[str]])
 def svg(drawing: Drawing, name: str) -> str:
     """The drawing as inline SVG. Everything foreign is escaped; colours come from the page's classes. `name` makes the
     ids of this drawing its own."""
-    widest = max((sum(n.layer == y for n in drawing.nodes) for y in _levels(drawing.nodes)), default=1)
-    across = widest * (WIDTH + GAP_X) - GAP_X
-    counts: dict[int, int] = {}
-    for node in drawing.nodes:
-        counts[node.layer] = counts.get(node.layer, 0) + 1
-    at = [
-        (
-            MARGIN + (across - (counts[n.layer] * (WIDTH + GAP_X) - GAP_X)) / 2 + n.slot * (WIDTH + GAP_X),
-            MARGIN + n.layer * (HEIGHT + GAP_Y),
-        )
-        for n in drawing.nodes
-    ]
+    boxes, across, down = _boxes(drawing.nodes)
     lanes, used = _lanes(drawing)
-    wide = across + 2 * MARGIN + used * LANE + (10 if used else 0)
-    high = 2 * MARGIN + (max(counts, default=0) + 1) * (HEIGHT + GAP_Y) - GAP_Y
+    wide = across + used * LANE + (10 if used else 0)
     failed = sum(node.verdict == "fail" for node in drawing.nodes)
     said = (
         f"Dependencies between {counted(len(drawing.nodes), 'step')}, {failed} of them failed; each box is listed below"
     )
     out = [
-        f'<svg class="dag" role="img" viewBox="0 0 {wide:.0f} {high:.0f}" width="{wide:.0f}" height="{high:.0f}"'
+        f'<svg class="dag" role="img" viewBox="0 0 {wide:.0f} {down:.0f}" width="{wide:.0f}" height="{down:.0f}"'
         f' xmlns="http://www.w3.org/2000/svg" aria-label="{escape(said)}"><defs>'
     ]
     out += [
-        f'<marker id="{name}-{kind}" class="tip {kind}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
-        ' markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z"/></marker>'
-        for kind in ("plain", "hot")
+        f'<marker id="{name}-{kind}" class="tip {kind}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="{size}"'
+        f' markerHeight="{size}" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 8 4 0 8z"/></marker>'
+        for kind, size in (("plain", 9), ("hot", 13))
     ]
     out.append("</defs>")
     for number, arrow in sorted(enumerate(drawing.arrows), key=lambda item: item[1].on_path):
         tip = "hot" if arrow.on_path else "plain"
-        way = _curve(at[arrow.tail], at[arrow.head], lanes.get(number), across)
+        way = _curve(boxes[arrow.tail], boxes[arrow.head], lanes.get(number), across - MARGIN)
         out.append(
             f'<path class="edge {arrow.via}{" hot" if arrow.on_path else ""}" marker-end="url(#{name}-{tip})"'
             f' d="{way}"><title>{arrow.via}</title></path>'
         )
-    out += [_box(node, x, y) for node, (x, y) in zip(drawing.nodes, at, strict=True)]
+    out += [_box(node, box) for node, box in zip(drawing.nodes, boxes, strict=True)]
     out.append("</svg>")
     return "".join(out)
 
 
-def _levels(nodes: Collection[Node]) -> range:
-    return range(max((node.layer for node in nodes), default=-1) + 1)
+Box = tuple[float, float, float]
+"""Left, top and height of a node; all are `WIDTH` wide."""
+
+
+def _boxes(nodes: Sequence[Node]) -> tuple[list[Box], float, float]:
+    """The box of each node, each layer in the middle and as high as its highest; the width and height of all."""
+    layers: dict[int, list[Node]] = {}
+    for node in nodes:
+        layers.setdefault(node.layer, []).append(node)
+    across = max((len(layer) for layer in layers.values()), default=1) * (WIDTH + GAP_X) - GAP_X
+    tops: dict[int, float] = {}
+    top: float = MARGIN
+    for level in sorted(layers):
+        tops[level] = top
+        top += max(_height(node) for node in layers[level]) + GAP_Y
+    boxes = []
+    for node in nodes:
+        free = across - (len(layers[node.layer]) * (WIDTH + GAP_X) - GAP_X)
+        boxes.append((MARGIN + free / 2 + node.slot * (WIDTH + GAP_X), tops[node.layer], _height(node)))
+    return boxes, across + 2 * MARGIN, top - GAP_Y + MARGIN
+
+
+def _badge(node: Node) -> str:
+    return " · ".join(mark for mark in node.marks if mark != "on the way")
+
+
+def _height(node: Node) -> float:
+    return HEIGHT + (BADGE if _badge(node) else 0)
 
 
 def _lanes(drawing: Drawing) -> tuple[dict[int, int], int]:
-    """A lane beside the boxes for each arrow that would cross some: arrow -> lane, and how many lanes there are.
+    """A lane beside the boxes for each arrow over two layers or more: arrow -> lane, and how many lanes there are.
 
-    Only arrows over two layers or more that are no straight line in free space; shortest first, each in the nearest
-    lane that is free along it.
+    Shortest first, each in the nearest lane that is free along it; beyond the last lane they share it.
     """
-    long = [
-        (drawing.nodes[a.head].layer - drawing.nodes[a.tail].layer, number)
-        for number, a in enumerate(drawing.arrows)
-        if drawing.nodes[a.head].layer - drawing.nodes[a.tail].layer > 1
-    ]
+    spans = [(drawing.nodes[arrow.tail].layer, drawing.nodes[arrow.head].layer) for arrow in drawing.arrows]
     taken: list[set[int]] = []
     lanes = {}
-    for _, number in sorted(long):
-        arrow = drawing.arrows[number]
-        rows = range(drawing.nodes[arrow.tail].layer, drawing.nodes[arrow.head].layer)
-        lane = next((n for n, rows_taken in enumerate(taken) if rows_taken.isdisjoint(rows)), len(taken))
+    for length, number in sorted((end - start, number) for number, (start, end) in enumerate(spans)):
+        if length < 2:
+            continue
+        rows = range(*spans[number])
+        lane = next((place for place, busy in enumerate(taken) if busy.isdisjoint(rows)), len(taken))
         lane = min(lane, _LANES - 1)
         if lane == len(taken):
             taken.append(set())
@@ -203,32 +213,33 @@ def _lanes(drawing: Drawing) -> tuple[dict[int, int], int]:
     return lanes, len(taken)
 
 
-def _curve(tail: tuple[float, float], head: tuple[float, float], lane: int | None, across: float) -> str:
+def _curve(tail: Box, head: Box, lane: int | None, right: float) -> str:
     if lane is None:
-        x1, y1, x2, y2 = tail[0] + WIDTH / 2, tail[1] + HEIGHT, head[0] + WIDTH / 2, head[1] - 1
-        return f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + 18:.1f} {x2:.1f} {y2 - 18:.1f} {x2:.1f} {y2:.1f}"
-    x1, y1 = tail[0] + WIDTH, tail[1] + HEIGHT * 0.7
-    x2, y2 = head[0] + WIDTH + 1, head[1] + HEIGHT * 0.35
-    side = MARGIN + across + 12 + lane * LANE
+        x1, y1, x2, y2 = tail[0] + WIDTH / 2, tail[1] + tail[2], head[0] + WIDTH / 2, head[1] - 1
+        bend = max(18.0, (y2 - y1) * 0.6)
+        return f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"
+    x1, y1 = tail[0] + WIDTH, tail[1] + tail[2] * 0.7
+    x2, y2 = head[0] + WIDTH + 1, head[1] + head[2] * 0.35
+    side = right + 12 + lane * LANE
     return (
         f"M{x1:.1f} {y1:.1f}C{side:.1f} {y1:.1f} {side:.1f} {y1:.1f} {side:.1f} {y1 + 20:.1f}"
         f"L{side:.1f} {y2 - 20:.1f}C{side:.1f} {y2:.1f} {side:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
     )
 
 
-def _box(node: Node, x: float, y: float) -> str:
+def _box(node: Node, box: Box) -> str:
+    x, y, high = box
     classes = " ".join(["box", node.verdict, *(mark.replace(" ", "-") for mark in node.marks)])
     text = node.label if len(node.label) <= 19 else f"{node.label[:18]}…"
-    badge = " · ".join(mark for mark in node.marks if mark != "on the way")
     below = f"{_SIGNS[node.verdict]} {RULINGS[node.verdict]} · {node.kind}"
+    marks = f", {', '.join(node.marks)}" if node.marks else ""
     inner = (
-        f"<title>step {node.number}: {escape(node.label)} ({escape(node.kind)}), {RULINGS[node.verdict]}"
-        f"{', ' + ', '.join(node.marks) if node.marks else ''}</title>"
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
+        f"<title>step {node.number}: {escape(node.label)} ({escape(node.kind)}), {RULINGS[node.verdict]}{marks}</title>"
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{WIDTH}" height="{high}" rx="7"/>'
         f'<text class="name" x="{x + 10:.1f}" y="{y + 19:.1f}">{node.number} {escape(text)}</text>'
         f'<text class="sub" x="{x + 10:.1f}" y="{y + 36:.1f}">{escape(below)}</text>'
     )
-    if badge:
-        inner += f'<text class="badge" x="{x + WIDTH - 6:.1f}" y="{y - 4:.1f}" text-anchor="end">{escape(badge)}</text>'
+    if _badge(node):
+        inner += f'<text class="badge" x="{x + 10:.1f}" y="{y + 52:.1f}">{escape(_badge(node))}</text>'
     group = f'<g class="{escape(classes)}">{inner}</g>'
     return f'<a href="#{escape(node.anchor)}">{group}</a>' if node.anchor else group

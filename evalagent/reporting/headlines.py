@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from evalagent.records import RunRecord
+from evalagent.reporting.advice import SWITCH_ON_FIRST, SWITCH_ON_THE_MODEL
 from evalagent.reporting.report import CauseGroup, Headline, NotJudged, Recommendation
 from evalagent.reporting.wording import counted, percent, span
 from evalagent.statistics.scorecard import Scorecard
@@ -65,8 +66,8 @@ def _first(record: RunRecord, to_do: Sequence[Recommendation], not_judged: NotJu
         return to_do[0].text
     if record.exit_code in (3, 4) and record.reasons:
         return f"Make it judgeable: {record.reasons[0]}."
-    if not_judged.steps and not_judged.advice:
-        return not_judged.advice
+    if not_judged.advice == SWITCH_ON_THE_MODEL and record.verdict != "pass":
+        return SWITCH_ON_FIRST
     if record.verdict == "pass":
         return "Read the passing runs named below once, then keep this run as the baseline of the gate."
     return "State in `expected` what each case should change or answer, so that more can be judged."

@@ -30,7 +30,7 @@ def render(report: Report) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     page = _environment().get_template("report.html.j2")
-    return page.render(r=report, style=Markup(style), policy=policy, via=_VIA, state_class=_WORDS)  # noqa: S704
+    return page.render(r=report, style=Markup(style), policy=policy, state_class=_WORDS)  # noqa: S704
 
 
 @cache
@@ -58,6 +58,7 @@ def _environment() -> Environment:
         ruling=lambda verdict: wording.RULINGS[verdict],
         counted=wording.counted,
         flat=_flat,
+        vias=lambda drawings: [via for via in _VIA if any(a.via == via[0] for d in drawings for a in d.arrows)],
     )
     made.globals["svg"] = _svg
     return made

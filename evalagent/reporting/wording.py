@@ -64,7 +64,7 @@ def percent(share: float | None) -> str:
 def span(interval: Interval | None) -> str:
     """`95 % interval 60–93 %`, or that there is none."""
     if interval is None:
-        return "no interval: too few cases"
+        return "no interval from so few"
     return f"95 % interval {ends(interval)}"
 
 

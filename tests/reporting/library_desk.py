@@ -230,7 +230,14 @@ def _trace(place: int, number: int, task: str, how: str) -> Trace:
         (Finding(trace_id, None, "tokens_unknown", "warning", "1 model call without tokens"),) if place == 2 else ()
     )
     return Trace(
-        trace_id, tuple(steps), health=health, quality=0.9 if health else 1.0, task=task, answer="Done", start_ns=START
+        trace_id,
+        tuple(steps),
+        health=health,
+        quality=0.9 if health else 1.0,
+        task=task,
+        answer="Done",
+        start_ns=START,
+        end_ns=steps[-1].end_ns,
     )
 
 
@@ -260,7 +267,7 @@ def _judged(trace: Trace, how: str) -> tuple[list[Finding], list[Verdict], Attri
     steps = trace.steps
     first = None
     if how == "value":
-        told = "fee is 18; the user named the second fee, which is 17"
+        told = f"fee is 18 in {trace.trace_id[:4]}; the user named the second fee, which is 17"
         blame(steps[3], "wrong_argument_value", "F18", told, {"wanted": {"fee": 17}, "got": {"fee": 18}})
         blame(steps[5], "false_success", "F30", "the answer says that the fee is waived", ["Your fee has been waived."])
         path = (steps[3].step_id, steps[4].step_id, steps[5].step_id)
