@@ -9,7 +9,8 @@ from evalagent.errors import UsageError
 from evalagent.taxonomy import CROSSWALKS, LEAVES, OTHER, leaf, theirs
 
 AREAS = {
-    "Input handling", "Reasoning and planning", "Tool use", "Execution and environment", "Synthesis", "Coordination", "Other",
+    "Input handling", "Reasoning and planning", "Tool use", "Execution and environment",
+    "Synthesis", "Coordination", "Other",
 }  # fmt: skip
 
 

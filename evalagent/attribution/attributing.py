@@ -66,6 +66,8 @@ class _Chains:
     """failing step -> where its failure began."""
     up: dict[int, int] = field(default_factory=dict)
     """the next step on the way back."""
+    forward: dict[int, int] = field(default_factory=dict)
+    """failing step -> the last failing step that depends on it directly."""
     near: dict[int, int] = field(default_factory=dict)
     """step that nobody judged -> the worst failing step behind it."""
     doubts: dict[int, str] = field(default_factory=dict)
@@ -92,14 +94,14 @@ def _walk(judged: Judged) -> _Chains:
 
 def _trace_back(judged: Judged, chains: _Chains, at: int) -> None:
     parents = judged.evidence(at)
-    failing = sorted((p for p in parents if p in judged.failing), key=judged.badness)
+    failing = [p for p in parents if p in judged.failing]
     if failing:
-        worst = failing[0]
+        for parent in failing:
+            chains.forward[parent] = at
+        worst = failing[0] if len(failing) == 1 else min(failing, key=judged.badness)
         chains.origin[at], chains.up[at] = chains.origin[worst], worst
-        rivals = {chains.origin[p] for p in failing if judged.score(p) == judged.score(worst)} - {chains.origin[worst]}
-        unsure = [o for o in (*rivals, chains.origin[worst]) if rivals and judged.own_fault(o) != "yes"]
-        for origin in unsure:
-            chains.doubts.setdefault(origin, "another failing step is as bad and as near")
+        if len(failing) > 1:
+            _doubt_ties(judged, chains, worst, failing)
         return
     fault = judged.own_fault(at)
     chains.origin[at] = at
@@ -125,6 +127,15 @@ def _trace_back(judged: Judged, chains: _Chains, at: int) -> None:
         chains.doubts[at] = "its fault was in its inputs, and none of the steps behind it is known to have failed"
 
 
+def _doubt_ties(judged: Judged, chains: _Chains, worst: int, failing: Sequence[int]) -> None:
+    """Where another parent is as bad and goes back to another origin, the scores cannot tell."""
+    rivals = {chains.origin[p] for p in failing if judged.score(p) == judged.score(worst)}
+    if len(rivals) > 1:
+        for origin in rivals:
+            if judged.own_fault(origin) != "yes":
+                chains.doubts.setdefault(origin, "another failing step is as bad and as near")
+
+
 def _causes(judged: Judged, chains: _Chains) -> tuple[RootCause, ...]:
     """The origins, those of the last symptom first, then by how many failing steps they explain, then the worst."""
     last: dict[int, int] = {}
@@ -138,7 +149,6 @@ def _causes(judged: Judged, chains: _Chains) -> tuple[RootCause, ...]:
         weight.setdefault(at, 0)
     final = chains.origin[max(judged.failing)]
     ranked = sorted(last, key=lambda o: (o != final, -weight[o], judged.badness(o)))
-    forward = _forward(judged)
     spare = _LONGER_PATHS
     causes = []
     for origin in ranked:
@@ -146,24 +156,14 @@ def _causes(judged: Judged, chains: _Chains) -> tuple[RootCause, ...]:
         while path[-1] != origin:
             path.append(chains.up[path[-1]])
         path.reverse()
-        while spare > 0 and path[-1] in forward:
-            path.append(forward[path[-1]])
+        while spare > 0 and path[-1] in chains.forward:
+            path.append(chains.forward[path[-1]])
             spare -= 1
         step = judged.steps[origin]
         ids = tuple(judged.steps[i].step_id for i in path)
         reason = _reason(judged, chains, origin, len(ids), weight[origin])
         causes.append(RootCause(step.step_id, judged.shown_score(origin), judged.category(origin), ids, reason))
     return tuple(causes)
-
-
-def _forward(judged: Judged) -> dict[int, int]:
-    """failing step -> the last failing step that depends on it directly."""
-    forward: dict[int, int] = {}
-    for at in sorted(judged.failing):
-        for parent in judged.evidence(at):
-            if parent in judged.failing:
-                forward[parent] = at
-    return forward
 
 
 def _reason(judged: Judged, chains: _Chains, origin: int, length: int, explained: int) -> str:

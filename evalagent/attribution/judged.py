@@ -27,23 +27,25 @@ class Judged:
     recovered: list[Recovered]
     trace_errors: list[Finding]
 
-    def evidence(self, at: int) -> list[int]:
-        """Positions of the parents that this step depends on by evidence."""
-        found = {
-            self.order[e.step_id]
-            for e in self.steps[at].parents
-            if e.via in EVIDENCE and self._inside(at, e.trace_id) and e.step_id in self.order
-        }
-        return sorted(p for p in found if p < at)
+    def evidence(self, at: int) -> tuple[int, ...]:
+        """Positions of the parents that this step depends on by evidence, ascending."""
+        return self._parents(at, True)
 
-    def weak(self, at: int) -> list[int]:
-        """Positions of the parents known by order or as the try before."""
-        found = {
-            self.order[e.step_id]
-            for e in self.steps[at].parents
-            if e.via not in EVIDENCE and self._inside(at, e.trace_id) and e.step_id in self.order
-        }
-        return sorted(p for p in found if p < at)
+    def weak(self, at: int) -> tuple[int, ...]:
+        """Positions of the parents known by order or as the try before, ascending."""
+        return self._parents(at, False)
+
+    def _parents(self, at: int, evident: bool) -> tuple[int, ...]:
+        """Later positions are left out: they are the last edges of a cycle."""
+        step = self.steps[at]
+        found = [
+            self.order.get(e.step_id, at)
+            for e in step.parents
+            if (e.via in EVIDENCE) is evident and (e.trace_id is None or e.trace_id == step.trace_id)
+        ]
+        if len(found) > 1:
+            found = sorted(set(found))
+        return tuple(p for p in found if p < at)
 
     def outside(self, at: int) -> bool:
         return any(e.via in EVIDENCE and not self._inside(at, e.trace_id) for e in self.steps[at].parents)

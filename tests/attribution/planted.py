@@ -30,7 +30,7 @@ class Planted:
 
 
 def planted(seed: int, faults: int = 1) -> Planted:
-    """A random DAG of 5 to 60 steps; each fault spreads along evidence edges with 80 %, a little weaker at each step."""
+    """A random DAG of 5 to 60 steps; each fault spreads along its edges with 80 %, weaker at each step."""
     chance = random.Random(seed)
     size = chance.randint(5, 60)
     steps: list[Step] = []
