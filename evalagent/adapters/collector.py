@@ -34,7 +34,7 @@ NAME = "collector"
 """How containers on the run's network call it."""
 
 START_S = 60.0
-STOP_S = 15
+STOP_S = 60
 MEMORY = "1g"
 
 
