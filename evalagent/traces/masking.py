@@ -235,26 +235,35 @@ class _Masker:
         return text if masked == text else masked
 
     def _by_rules(self, text: str) -> str:
-        if len(text) < 8:
-            return text
-        low = text.lower()
-        for hint in _KEY_HINTS:
-            if hint in low:
-                text = _keyed(text)
-                if "=" in text:
-                    text = _ASSIGNED.sub(_assigned, text)
+        for _ in range(16):  # a mark may be the edge at which the next secret begins
+            if len(text) < 8:
                 break
-        for hints, form in _FORMS:
-            for hint in hints:
-                if hint in low:
-                    text = form.sub(_found, text)
-                    break
+            masked = _masked_once(text)
+            if masked == text:
+                break
+            text = masked
         return text
 
 
 @lru_cache(maxsize=64)
 def _masker(patterns: tuple[str, ...]) -> _Masker:
     return _Masker(patterns)
+
+
+def _masked_once(text: str) -> str:
+    low = text.lower()
+    for hint in _KEY_HINTS:
+        if hint in low:
+            text = _keyed(text)
+            if "=" in text:
+                text = _ASSIGNED.sub(_assigned, text)
+            break
+    for hints, form in _FORMS:
+        for hint in hints:
+            if hint in low:
+                text = form.sub(_found, text)
+                break
+    return text
 
 
 def _found(match: re.Match[str]) -> str:
