@@ -190,17 +190,16 @@ class _Masker:
 
     def _object(self, value: Mapping[str, Json], depth: int) -> Json:
         named = value.get("key", value.get("name"))
-        if type(named) is str and "value" in value and _names_a_secret(named):
-            return {**value, "value": self._sealed(value["value"], _is_strong(named), depth)}
+        pair = named if type(named) is str and "value" in value and _names_a_secret(named) else None
         items: dict[str, Json] = {}
         changed = False
         for key, old in value.items():
-            if type(old) in (bool, float) or old is None:
-                items[key] = old
-                continue
             name = self.text(key)
-            secret = _names_a_secret(key) and not (key == "token" and "logprob" in value)
-            new = self._sealed(old, _is_strong(key), depth + 1) if secret else self.value(old, depth + 1)
+            told = pair if pair and key == "value" else key
+            if _names_a_secret(told) and not (key == "token" and "logprob" in value):
+                new = self._sealed(old, _is_strong(told), depth + 1)
+            else:
+                new = self.value(old, depth + 1)
             items[name] = new
             changed = changed or new is not old or name != key
         return items if changed else value

@@ -131,6 +131,13 @@ def test_a_number_is_masked_under_a_password_and_left_under_a_token() -> None:
     assert mask({"key": "passwd", "value": {"intValue": "1234"}})["value"] == {"stringValue": mark("1234")}
 
 
+def test_all_of_a_pair_is_masked_and_not_its_value_alone() -> None:
+    pair = {"key": "x-api-key", "value": "abc", "note": f"was {KEY}", "password": 0.5}
+    assert mask(pair) == {
+        "key": "x-api-key", "value": mark("abc"), "note": f"was {mark(KEY)}", "password": mark("0.5"),
+    }  # fmt: skip
+
+
 def test_json_that_was_cut_off_does_not_show_what_is_left_of_a_secret() -> None:
     for cut in ('{"a": 1, "api_key": "abcdef', r'{"body": "{\"api_key\": \"abcdef', '{"api_key": "abcdef\\'):
         assert "abcdef" not in mask(cut)
