@@ -14,7 +14,7 @@ DELAYS_S = (2.0, 8.0, 30.0)
 async def if_transient(task: Task[..., Any], task_run: TaskRun, state: State[Any]) -> bool:
     """Prefect's retry condition: the error says whether another try may help."""
     try:
-        await state.aresult()  # type: ignore[misc]
+        await state.aresult()
     except Transient:
         return True
     except Exception:  # noqa: BLE001 - Terminal or a bug: not retried

@@ -3,6 +3,7 @@
 Prefect is imported here and nowhere else in the library, when a run starts: importing it takes seconds.
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 from evalagent.adapters import runs, settings
 from evalagent.adapters.files import load_suite
 from evalagent.errors import EvalAgentError, UsageError
+from evalagent.suites import Suite
 
 DEFAULTS = {
     "DO_NOT_TRACK": "1",
@@ -43,7 +45,8 @@ def run(
     if not verbose:
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "ERROR")
     configured = settings.load()
-    process_sandbox_warm(parsed, suite.parent, sandbox)
+    if sandbox == "process":
+        warm(parsed, suite.parent)
     with progress(suite, configured.home, len(cases if not only else only) * (trials or parsed.trials), verbose):
         from prefect.flows import load_flow_from_entrypoint
 
@@ -67,16 +70,16 @@ def checkout() -> Path:
     return root
 
 
-def process_sandbox_warm(suite: Any, folder: Path, sandbox: str) -> None:
-    """Let the agent's imports load while the Prefect server starts."""
-    if sandbox == "process":
-        from evalagent.adapters import process_sandbox
+def warm(suite: Suite, folder: Path) -> None:
+    """Let the agent's imports load, in a process of their own, while the Prefect server starts."""
+    from evalagent.adapters import process_sandbox
 
-        threading.Thread(target=process_sandbox.warm, args=(suite.agent, folder), daemon=True).start()
+    with contextlib.suppress(EvalAgentError):  # what is wrong will be said when the first trial starts
+        process_sandbox.warm(suite.agent, folder, os.environ)
 
 
 @contextmanager
-def progress(suite: Path, home: str | None, total: int, verbose: bool) -> Iterator[None]:
+def progress(suite: Path, home: Path | None, total: int, verbose: bool) -> Iterator[None]:
     """A line on a terminal that says what is going on; silence elsewhere."""
     if not sys.stderr.isatty() or verbose:
         yield

@@ -57,9 +57,9 @@ class PlannedTrial:
         return f"{self.case.id} #{self.trial}"
 
 
-def home_for(suite_file: Path, configured: str | None) -> Path:
+def home_for(suite_file: Path, configured: Path | None) -> Path:
     """Where runs live: EVALAGENT_HOME, else `.evalagent` beside the suite."""
-    return Path(configured).expanduser().resolve() if configured else suite_file.resolve().parent / ".evalagent"
+    return configured.resolve() if configured else suite_file.resolve().parent / ".evalagent"
 
 
 def fingerprint(suite_file: Path, suite: Suite, options: Mapping[str, Any]) -> str:
