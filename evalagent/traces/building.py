@@ -42,9 +42,7 @@ class _Heap:
     events: dict[str, list[Event]] = field(default_factory=dict)
 
 
-def build(
-    spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping[str, Json] | None = None
-) -> Built:
+def build(spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping[str, Json] | None = None) -> Built:
     """Steps and edges of every trace. `prices`: model -> {input, output, ...} in US dollars per million tokens, over the
     public list prices."""
     heaps: dict[str, _Heap] = {}
@@ -105,7 +103,9 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
     woods = forest(list(heap.spans.values()))
     observations = []
     for span in woods.spans:
-        extra = sorted(heap.events.get(span.span_id, ()), key=lambda e: (e.time_ns, e.name, canonical(dict(e.attributes))))
+        extra = sorted(
+            heap.events.get(span.span_id, ()), key=lambda e: (e.time_ns, e.name, canonical(dict(e.attributes)))
+        )
         observations.append(observe(Source(span, (*span.events, *extra), reader)))
     drafts: Drafts = draft(woods, observations)
     match_requests(drafts)

@@ -64,6 +64,8 @@ class Draft:
     fresh: tuple[Message, ...] = ()
     """Messages that are new since the step it continues."""
     answered_in: list[int] = field(default_factory=list)
+    readers: list[int] = field(default_factory=list)
+    """The calls that go on from its result, whether or not their input was captured."""
     afar: list[Edge] = field(default_factory=list)
     """Parents in other traces."""
     asked_afar: str | None = None
@@ -107,6 +109,7 @@ def draft(forest: Forest, observations: list[Observation]) -> Drafts:
     _leaves(forest, observations, kept)
     inside = _steps_inside(forest, observations, kept)
     agents = _agents(forest, observations)
+    nodes = _nodes(forest, observations)
     members: dict[int, list[int]] = {}
     for at, into in kept.items():
         members.setdefault(into, []).append(at)
@@ -120,7 +123,7 @@ def draft(forest: Forest, observations: list[Observation]) -> Drafts:
         if one.kind in CONTAINERS and (inside[at] or not one.weak):
             containers.append(Container(span.trace_id, span.span_id, one.kind, one.name, span.parent_id))  # type: ignore[arg-type]
         elif one.is_step or one.kind in ("agent-step", "node-step"):
-            steps.append(_step(forest, observations, agents, at, members.get(at, [])))
+            steps.append(_step(forest, observations, agents, nodes, at, members.get(at, [])))
         elif one.kind == "ignored":
             ignored[span.span_id] = one.reason
         elif inside[at] and forest.parents[at] < 0:
@@ -134,7 +137,12 @@ def draft(forest: Forest, observations: list[Observation]) -> Drafts:
 
 
 def _step(
-    forest: Forest, observations: Sequence[Observation], agents: list[int], at: int, twins_of: list[int]
+    forest: Forest,
+    observations: Sequence[Observation],
+    agents: list[int],
+    nodes: list[tuple[str | None, int]],
+    at: int,
+    twins_of: list[int],
 ) -> Draft:
     one = observations[at]
     span = forest.spans[at]
@@ -154,18 +162,7 @@ def _step(
         above,
         agent,
     )
-    place = one.place
-    up = at
-    for _ in range(len(forest.spans)):
-        if place.node is not None or up < 0:
-            break
-        place = observations[up].place
-        if place.node is None and observations[up].node_id is not None:
-            made.node = observations[up].node_id
-            break
-        up = forest.parents[up]
-    made.node = place.node or made.node
-    made.attempt = place.step or 0
+    made.node, made.attempt = nodes[at]
     if kind == "llm":
         lead = 0
         while lead < len(one.messages) and one.messages[lead].role == "system":
@@ -184,6 +181,20 @@ def _agents(forest: Forest, observations: Sequence[Observation]) -> list[int]:
     return agents
 
 
+def _nodes(forest: Forest, observations: Sequence[Observation]) -> list[tuple[str | None, int]]:
+    """For each span the graph node that it ran in, and at which step of the graph."""
+    nodes: list[tuple[str | None, int]] = [(None, 0)] * len(observations)
+    for at in forest.preorder:
+        one = observations[at]
+        if one.place.node is not None:
+            nodes[at] = (one.place.node, one.place.step or 0)
+        elif one.node_id is not None:
+            nodes[at] = (one.node_id, 0)
+        elif forest.parents[at] >= 0:
+            nodes[at] = nodes[forest.parents[at]]
+    return nodes
+
+
 def _steps_inside(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> list[int]:
     """How many steps are inside each span, itself not counted."""
     inside = [0] * len(observations)
@@ -196,19 +207,25 @@ def _steps_inside(forest: Forest, observations: Sequence[Observation], kept: dic
 
 
 def _leaves(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
-    """Nodes and agents with no step inside are steps themselves."""
+    """Nodes and agents with no step inside are steps themselves; not where steps that lost their parents say that they
+    ran in that very node."""
     inside = [0] * len(observations)
+    spots = {_spot(one) for one in observations if one.is_step and one.place.node is not None}
     for at in reversed(forest.preorder):
         one = observations[at]
         if not inside[at] and not one.is_step:
-            if one.kind == "node" and _is_leaf_node(one):
+            if one.kind == "node" and _is_leaf_node(one) and _spot(one) not in spots:
                 one.kind = "human" if one.interrupted else "node-step"
-            elif one.kind == "agent" and one.interrupted and one.place.node == one.name:
+            elif one.kind == "agent" and one.interrupted and one.place.node == one.name and _spot(one) not in spots:
                 one.kind = "human"
         above = forest.parents[at]
         if above >= 0:
             inside[above] += inside[at] + (1 if one.is_step or one.kind == "node-step" else 0)
     _leaf_agents(forest, observations, inside)
+
+
+def _spot(one: Observation) -> tuple[str | None, int | None, str | None]:
+    return one.place.thread, one.place.step, one.place.node
 
 
 def _is_leaf_node(one: Observation) -> bool:
@@ -223,7 +240,8 @@ def _leaf_agents(forest: Forest, observations: Sequence[Observation], inside: li
     empty = [at for at in reversed(forest.preorder) if observations[at].kind == "agent" and not inside[at]]
     if not empty:
         return
-    detached = _Intervals(forest, [r for r in forest.roots if r in set(forest.orphans) and inside[r]])
+    orphans = set(forest.orphans)
+    detached = _Intervals(forest, [r for r in forest.roots if r in orphans and (inside[r] or observations[r].is_step)])
     beside: dict[int, _Intervals] = {}
     became: set[int] = set()
     for at in empty:
@@ -231,8 +249,8 @@ def _leaf_agents(forest: Forest, observations: Sequence[Observation], inside: li
             continue
         above = forest.parents[at]
         if above not in beside:
-            family = forest.children[above] if above >= 0 else [r for r in forest.roots if r not in set(forest.orphans)]
-            beside[above] = _Intervals(forest, [s for s in family if inside[s]])
+            family = forest.children[above] if above >= 0 else [r for r in forest.roots if r not in orphans]
+            beside[above] = _Intervals(forest, [s for s in family if inside[s] or observations[s].is_step])
         if beside[above].overlap(at) or detached.overlap(at):
             continue
         observations[at].kind = "agent-step"
@@ -240,8 +258,6 @@ def _leaf_agents(forest: Forest, observations: Sequence[Observation], inside: li
         up = above
         while up >= 0:
             inside[up] += 1
-            if inside[up] > 1 and observations[up].kind != "agent":
-                pass
             up = forest.parents[up]
 
 

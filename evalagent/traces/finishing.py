@@ -54,7 +54,10 @@ def finish(strand: Strand, duplicates: int, prices: Mapping[str, Json] | None, a
     finished = tuple(_step(steps[number], drafts, strand.trace_id, prices) for number in ordered)
     state = health(strand.trace_id, drafts, finished, duplicates, cut, alone)
     spans = drafts.forest.spans
-    root = next((at for at in drafts.forest.roots if not spans[at].parent_id), drafts.forest.roots[0] if drafts.forest.roots else 0)
+    root = next(
+        (at for at in drafts.forest.roots if not spans[at].parent_id),
+        drafts.forest.roots[0] if drafts.forest.roots else 0,
+    )
     ends = [span.end_ns for span in spans if span.end_ns is not None]
     return Trace(
         strand.trace_id,

@@ -76,47 +76,52 @@ class Grouping:
 
     # --- rules that look at one container's own steps ---------------------------------------------
 
-    def _holder(self, step: Draft) -> int:
-        above = self._forest.parents[step.at]
-        while (
-            above >= 0
-            and self._drafts.observations[above].kind in ("plumbing", "ignored")
-            and self._forest.parents[above] >= 0
-        ):
-            above = self._forest.parents[above]
-        return above
+    def _holders(self) -> list[int]:
+        """For each span the nearest one around it that is no plumbing; the outermost where all are."""
+        holders = [-1] * len(self._forest.spans)
+        for at in self._forest.preorder:
+            above = self._forest.parents[at]
+            if above >= 0:
+                through = self._drafts.observations[above].kind in ("plumbing", "ignored")
+                holders[at] = holders[above] if through and holders[above] >= 0 else above
+        return holders
 
     def _without_content(self) -> None:
         """nearest_llm and turn: who called whom where contents were not captured."""
+        steps, forest = self._drafts.steps, self._forest
+        holders = self._holders()
         held: dict[int, list[int]] = {}
-        for number, step in enumerate(self._drafts.steps):
+        for number, step in enumerate(steps):
             if not step.virtual:
-                held.setdefault(self._holder(step), []).append(number)
-        for numbers in held.values():
-            calls = [n for n in numbers if self._drafts.steps[n].kind == "llm"]
-            if not calls:
-                continue
-            starts = [self._drafts.steps[n].start for n in calls]
-            tools_of: dict[int, list[int]] = {}
+                held.setdefault(holders[step.at], []).append(number)
+        for holder, numbers in held.items():
+            calls = [n for n in numbers if steps[n].kind == "llm"]
+            owner = self._drafts.by_span.get(holder)
+            owned = owner is not None and steps[owner].kind == "llm"
+            starts = [steps[n].start for n in calls]
             for number in numbers:
-                step = self._drafts.steps[number]
-                if step.kind not in _TOOLS:
+                step = steps[number]
+                if step.kind not in _TOOLS or step.parents:
                     continue
                 at = bisect_right(starts, step.start) - 1
-                if at >= 0 and not step.parents and self._drafts.steps[calls[at]].observation.reply is None:
-                    self._drafts.add(number, calls[at], "nearest_llm", 0.6)
-                for parent in step.parents:
-                    tools_of.setdefault(parent, []).append(number)
+                caller = calls[at] if at >= 0 else owner if owned else None
+                if caller is not None and steps[caller].observation.reply is None:
+                    self._drafts.add(number, caller, "nearest_llm", 0.6)
+        for numbers in held.values():
+            calls = [n for n in numbers if steps[n].kind == "llm"]
             for earlier, number in zip(calls, calls[1:], strict=False):
-                step = self._drafts.steps[number]
+                step, before = steps[number], steps[earlier]
                 if step.parents or step.observation.messages:
                     continue
-                ended = [t for t in tools_of.get(earlier, ()) if self._drafts.steps[t].end <= step.start + self._slack]
-                before = self._drafts.steps[earlier]
-                if ended:
-                    for tool in ended:
-                        self._drafts.add(number, tool, "turn", 0.6)
-                elif before.end <= step.start + self._slack:
+                ran = [
+                    c for c in before.children if steps[c].kind in _TOOLS and steps[c].end <= step.start + self._slack
+                ]
+                for tool in ran:
+                    self._drafts.add(number, tool, "turn", 0.6)
+                    steps[tool].readers.append(number)
+                    if forest.leave[steps[tool].at] > forest.enter[steps[tool].at]:
+                        self._waiting.setdefault(steps[tool].at, []).append((number, "agent_result", 0.6))
+                if not ran and before.end <= step.start + self._slack:
                     self._drafts.add(number, earlier, "turn", 0.6)
 
     @property
@@ -146,11 +151,9 @@ class Grouping:
         owners = [n for n in own if not steps[n].virtual]
         if groups:
             groups.sort(key=lambda g: g.order)
-            if owners:
-                self._children_first(at, owners[0], groups)
+            if owners and self._children_first(owners[0], groups):
+                owners = []
             self._order(at, groups, owners)
-        elif len(groups) == 1 and not own:
-            pass
         sources = [*own, *(s for g in groups for s in g.sources)]
         sinks = [*own, *(s for g in groups for s in g.sinks)]
         low, high = self._forest.enter[at], self._forest.leave[at]
@@ -193,13 +196,14 @@ class Grouping:
     def _within(self, number: int, low: int, high: int) -> bool:
         return low <= self._forest.enter[self._drafts.steps[number].at] <= high
 
-    def _children_first(self, at: int, owner: int, groups: list[Group]) -> None:
-        """An embedding inside a retrieval is made for it."""
-        if self._drafts.steps[owner].kind in ("retrieval", "reranker"):
-            for group in groups:
-                for sink in group.sinks:
-                    if self._drafts.steps[sink].kind == "embedding":
-                        self._drafts.add(owner, sink, "child_embedding", 0.9)
+    def _children_first(self, owner: int, groups: list[Group]) -> bool:
+        """What is inside a retrieval (the embedding of the question) is made for it: whether it was one."""
+        if self._drafts.steps[owner].kind not in ("retrieval", "reranker"):
+            return False
+        for group in groups:
+            for sink in group.sinks:
+                self._drafts.add(owner, sink, "child_embedding", 0.9)
+        return True
 
     def _flush(self, at: int, group: Group | None, owned: bool) -> None:
         """What waited for this span to be complete: its callers and the readers of what it came to."""
@@ -256,7 +260,7 @@ class Grouping:
             tool = tools.open_at(group) if self._is_agent(group) else None
             if tool is not None:
                 self._connect([tool], group.sources, "open_tool", 0.7)
-                for reader in self._drafts.steps[tool].answered_in[:1]:
+                for reader in self._drafts.steps[tool].readers[:1]:
                     for sink in group.sinks:
                         self._drafts.add(reader, sink, "agent_result", 0.7)
             if self._bare(group):
@@ -333,6 +337,7 @@ class Grouping:
         """Back over links, and from what they point to up to the nearest container that holds finished steps."""
         found: dict[int, Group] = {}
         seen: set[int] = set()
+        passed: set[int] = set()
         todo = [group.at]
         for _ in range(64):
             if not todo:
@@ -360,6 +365,9 @@ class Grouping:
                 elif up >= 0 and up not in self._done:
                     todo.append(up)
         return [found[at] for at in sorted(found) if found[at].start <= group.start]
+
+    def _related(self, a: int, b: int) -> bool:
+        return self._forest.inside(a, b) or self._forest.inside(b, a)
 
 
 def _latest(runs: Iterable[Group], group: Group) -> Group | None:

@@ -15,7 +15,18 @@ from evalagent.traces.drafting import Drafts
 from evalagent.traces.requests import SLACK_NS
 
 _NAMED = 10
-_AGENTIC = ("gen_ai.", "llm.", "ai.", "openinference.", "traceloop.", "langsmith.", "langfuse.", "mlflow.", "agent.", "genai.")
+_AGENTIC = (
+    "gen_ai.",
+    "llm.",
+    "ai.",
+    "openinference.",
+    "traceloop.",
+    "langsmith.",
+    "langfuse.",
+    "mlflow.",
+    "agent.",
+    "genai.",
+)
 _MEANT = ("llm", "tool", "handoff", "retrieval")
 
 
@@ -57,7 +68,12 @@ def health(
     if spans and all(at in set(forest.orphans) for at in forest.roots):
         warn("missing_root", "the root span of this trace is not in the input", 0.05)
     if duplicates:
-        warn("duplicate_span", f"{duplicates} spans came more than once; the fuller one was kept", 0.0, {"spans": duplicates})
+        warn(
+            "duplicate_span",
+            f"{duplicates} spans came more than once; the fuller one was kept",
+            0.0,
+            {"spans": duplicates},
+        )
     if forest.cycles or cut:
         parts = [f"{len(forest.cycles)} spans were inside themselves"] if forest.cycles else []
         parts += [f"{len(cut)} edges closed a ring and were cut"] if cut else []
@@ -65,7 +81,12 @@ def health(
         warn("span_cycle", "; ".join(parts), 0.2, evidence)
     backwards = [at for at, span in enumerate(spans) if span.end_ns is not None and span.end_ns < span.start_ns]
     if backwards:
-        warn("negative_duration", f"{len(backwards)} spans end before they start", 0.1 * len(backwards) / total, _ids(spans, backwards))
+        warn(
+            "negative_duration",
+            f"{len(backwards)} spans end before they start",
+            0.1 * len(backwards) / total,
+            _ids(spans, backwards),
+        )
     skewed = _skewed(drafts)
     if skewed:
         warn("clock_skew", f"{len(skewed)} steps start before what they depend on", 0.1, {"steps": skewed[:_NAMED]})
@@ -77,7 +98,11 @@ def health(
             0.2 * len(dropped) / total,
             _ids(spans, dropped),
         )
-    strange = [at for at, one in enumerate(drafts.observations) if one.dialect == "plain" and one.kind == "plumbing" and _agentic(spans[at])]
+    strange = [
+        at
+        for at, one in enumerate(drafts.observations)
+        if one.dialect == "plain" and one.kind == "plumbing" and _agentic(spans[at])
+    ]
     if strange:
         warn(
             "unknown_dialect",

@@ -18,11 +18,15 @@ _WORD = re.compile(r"\w+")
 
 
 class Producers:
-    """Texts that steps put out, found again as a line or inside a longer text."""
+    """Texts that steps put out, found again as a line or inside a longer text.
+
+    A longer text is searched by anchors: the first 12 characters of each output from its first word on; outputs that
+    begin alike are told apart by longer anchors.
+    """
 
     def __init__(self) -> None:
         self._texts: dict[str, list[tuple[int, int, int]]] = {}
-        self._anchors: dict[str, list[str]] = {}
+        self._anchors: dict[int, dict[str, list[tuple[str, int]]]] = {}
 
     def put(self, text: str, start: int, end: int, number: int) -> None:
         """A step's output; `start` and `end` in ns, `number` its place."""
@@ -32,30 +36,33 @@ class Producers:
         known = self._texts.get(text)
         if known is None:
             known = self._texts[text] = []
-            word = _WORD.search(text)
-            if len(text) >= _ANCHOR and word is not None and len(text) - word.start() >= _ANCHOR:
-                bucket = self._anchors.setdefault(text[word.start() : word.start() + _ANCHOR], [])
-                if len(bucket) < _CANDIDATES * 4:
-                    bucket.append(text)
+            self._anchor(text)
         insort(known, (end, start, number))
+
+    def _anchor(self, text: str) -> None:
+        word = _WORD.search(text)
+        lead = word.start() if word is not None else len(text)
+        size = _ANCHOR
+        while lead + size <= len(text):
+            bucket = self._anchors.setdefault(size, {}).setdefault(text[lead : lead + size], [])
+            if len(bucket) < _CANDIDATES:
+                bucket.append((text, lead))
+                return
+            size *= 2
 
     def makers(self, text: str, moment: int) -> list[int]:
         """Of the steps with exactly this output that had ended by then, the latest and those at the same time."""
         known = self._texts.get(text)
-        if not known:
+        upto = bisect_right(known, (moment, moment, 1 << 62)) if known else 0
+        if not known or not upto:
             return []
-        upto = bisect_right(known, (moment, moment, 1 << 62))
-        if not upto:
-            return []
-        latest_start = max(start for _, start, _ in known[max(0, upto - _CANDIDATES) : upto])
-        return [
-            n
-            for end, start, n in known[max(0, upto - _CANDIDATES) : upto]
-            if end > latest_start or start == latest_start
-        ]
+        near = known[max(0, upto - _CANDIDATES) : upto]
+        latest = max(start for _, start, _ in near)
+        return [number for end, start, number in near if end > latest or start == latest]
 
-    def inside(self, text: str, moment: int) -> list[str]:
-        """The outputs that stand in a text, as a line of it or as a part of at least 12 characters."""
+    def inside(self, text: str) -> list[str]:
+        """The outputs that stand in a text, as a line of it or as a part of at least 12 characters; not those that stand
+        inside another one found."""
         found: dict[str, None] = {}
         for line in text.splitlines():
             line = collapsed(line)
@@ -64,25 +71,20 @@ class Producers:
         whole = collapsed(text)
         if whole in self._texts:
             found[whole] = None
-        if self._anchors and len(whole) >= _ANCHOR:
-            for word in _WORD.finditer(whole):
-                at = word.start()
-                bucket = self._anchors.get(whole[at : at + _ANCHOR])
-                if bucket is None:
-                    continue
-                for text_out in bucket:
-                    lead = _first_word(text_out)
-                    if whole.startswith(text_out, at - lead) and at >= lead:
-                        found[text_out] = None
-            if len(found) > 1:
-                longest = sorted(found, key=len, reverse=True)
-                found = {t: None for i, t in enumerate(longest) if not any(t in longer for longer in longest[:i])}
-        return list(found)[:_CANDIDATES]
-
-
-def _first_word(text: str) -> int:
-    word = _WORD.search(text)
-    return word.start() if word is not None else 0
+        upto = -1
+        for word in _WORD.finditer(whole) if self._anchors else ():
+            at = word.start()
+            for size, anchors in self._anchors.items():
+                for known, lead in anchors.get(whole[at : at + size], ()):
+                    if at >= lead and at - lead + len(known) > upto and whole.startswith(known, at - lead):
+                        found[known] = None
+                        upto = at - lead + len(known)
+            if len(found) >= 4 * _CANDIDATES:
+                break
+        if len(found) < 2:
+            return list(found)
+        longest = sorted(found, key=lambda t: (-len(t), t))[: 4 * _CANDIDATES]
+        return [t for at, t in enumerate(longest) if not any(t in longer for longer in longest[:at])][:_CANDIDATES]
 
 
 class Histories:
@@ -248,7 +250,7 @@ class Histories:
     def _answer(
         self, number: int, step: Draft, answer: ToolAnswer, opened: list[Request | None]
     ) -> list[Request | None]:
-        at = next((i for i, r in enumerate(opened) if r is not None and answer.id and r.id == answer.id), None)
+        at = self._open_at(answer, opened) if answer.id else None
         request = opened[at] if at is not None else None
         rule, confidence = "result_id", 1.0
         if request is None and answer.id:
@@ -267,12 +269,17 @@ class Histories:
             )
             request = opened[at] if at is not None else None
         if at is not None:
-            opened = opened[:at] + opened[at + 1 :]
+            del opened[at]
         if request is not None:
             self._answered(number, request, answer, rule, confidence)
         else:
             self._by_result(number, step, answer)
         return opened
+
+    @staticmethod
+    def _open_at(answer: ToolAnswer, opened: list[Request | None]) -> int | None:
+        """Answers mostly come in the order of their calls, so the search is short."""
+        return next((i for i, r in enumerate(opened) if r is not None and r.id == answer.id), None)
 
     def _known(self, known: list[Request] | None, step: Draft, number: int) -> Request | None:
         for request in reversed((known or [])[-_CANDIDATES * 4 :]):
@@ -297,6 +304,7 @@ class Histories:
             step = self._drafts.steps[request.step]
             self._edge(number, request.step, rule, confidence)
             step.answered_in.append(number)
+            step.readers.append(number)
             if step.virtual and step.answer is None:
                 step.answer = answer.content
                 text = plain(answer.content)
@@ -321,11 +329,14 @@ class Histories:
                 return
 
     def _text(self, number: int, step: Draft, message: Message) -> None:
+        """Outputs that stand in a text. What stood there before anybody made it (a fixed prompt) was not made."""
         seen = self._first_seen.setdefault(id(message), step.start)
         if not message.text or message.role == "assistant":
             return
-        for text in self._producers.inside(message.text, seen):
-            for maker in self._producers.makers(text, seen):
+        for text in self._producers.inside(message.text):
+            if not self._producers.makers(text, seen):
+                continue
+            for maker in self._producers.makers(text, step.start):
                 if maker != number:
                     self._edge(number, maker, "text", 0.7)
                     if self._drafts.steps[maker].kind in ("tool", "handoff"):

@@ -97,7 +97,9 @@ def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def cost_of(tokens: Tokens | None, model: str | None, dialect: str, prices: Mapping[str, Json] | None = None) -> float | None:
+def cost_of(
+    tokens: Tokens | None, model: str | None, dialect: str, prices: Mapping[str, Json] | None = None
+) -> float | None:
     """US dollars of one call; None where model, price or tokens are not known.
 
     Whether reported input tokens include the cached ones differs: they do by the GenAI convention; they do not where

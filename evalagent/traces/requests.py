@@ -244,4 +244,3 @@ def _virtual_step(step: Draft, request: Request, step_id: str) -> Draft:
         step.at, step_id, kind, request.name, step.observation, step.end, step.end, [], step.agent_at, step.agent,
         step.node, step.attempt, True, request,
     )  # fmt: skip
-

@@ -5,8 +5,11 @@ Nothing here raises: what cannot be understood comes back as it was.
 
 import ast
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 from evalagent.model import Json
 
@@ -16,6 +19,7 @@ _NUMBERS = json.JSONDecoder(
     parse_constant=str,
     parse_float=lambda text: int(float(text)) if float(text).is_integer() else float(text),
 )
+_FLOAT = re.compile(r"\d(\.\d|[eE][+-]?\d)")
 _PACKING = {"tags", "metadata", "kwargs", "inputs", "input_str", "color", "name", "run_id", "parent_run_id"}
 _LITERAL_LIMIT = 20_000
 
@@ -30,13 +34,28 @@ class Parsed:
 
 def canonical(value: Json) -> str:
     """One text per value: sorted keys, no spaces, 18.0 as 18. Equal texts mean equal values."""
+    if value is None or isinstance(value, bool | int):
+        return "null" if value is None else str(value).lower() if isinstance(value, bool) else _int_text(value)
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-        if "." in text or "e" in text or "E" in text:
-            text = json.dumps(_NUMBERS.decode(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return text
-    except (ValueError, RecursionError, OverflowError, TypeError):
-        return repr(type(value))
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except (TypeError, ValueError, RecursionError):
+        try:
+            text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+        except (ValueError, RecursionError, OverflowError, TypeError):
+            return repr(type(value))
+    if _FLOAT.search(text):
+        try:
+            return json.dumps(_NUMBERS.decode(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        except (ValueError, RecursionError, OverflowError):
+            return text
+    return text
+
+
+def _int_text(value: int) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        return hex(value)
 
 
 def collapsed(text: str) -> str:

@@ -16,9 +16,7 @@ def speaks(span: Span) -> bool:
     """Its scope, itself named as the system, or its own keys."""
     attributes = span.attributes
     return (
-        span.scope == _SCOPE
-        or attributes.get(names.SYSTEM) == _SCOPE
-        or any(key.startswith("gcp.vertex.agent.") for key in attributes)
+        span.scope == _SCOPE or attributes.get(names.SYSTEM) == _SCOPE or "gcp.vertex.agent." in fields.families(span)
     )
 
 

@@ -6,7 +6,18 @@ from evalagent.traces.dialects import fields
 from evalagent.traces.observing import Observation, Source
 
 _SCOPE = "com.anthropic.claude_code.tracing"
-_ARGUMENTS = ("file_path", "command", "full_command", "pattern", "path", "url", "query", "description", "subagent_type", "skill_name")
+_ARGUMENTS = (
+    "file_path",
+    "command",
+    "full_command",
+    "pattern",
+    "path",
+    "url",
+    "query",
+    "description",
+    "subagent_type",
+    "skill_name",
+)
 
 
 def speaks(span: Span) -> bool:

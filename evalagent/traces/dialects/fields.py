@@ -1,6 +1,7 @@
 """Readings that several dialects share: numbers, errors, tokens, graph places, names of hand-offs."""
 
 import re
+from functools import lru_cache
 from collections.abc import Iterable, Mapping
 
 from evalagent.model import Json, Span, Tokens
@@ -10,6 +11,22 @@ from evalagent.traces.unwrapping import arguments, looks_cut, parse, result
 
 _HANDOFF = re.compile(r"(?i)^(transfer_(to|back)_|transfer_to_agent$|handoff|hand_off|transfer_back)")
 _HANDOFF_SPAN = re.compile(r"(?i)^handoff to (?P<to>.+)$|^(?P<from>.+?)\s*(?:→|->)\s*(?P<to2>.+)\.handoff$")
+
+
+_PREFIXES = (
+    names.TL_PREFIX, names.OI_INPUT_MESSAGES, names.OI_OUTPUT_MESSAGES, "gen_ai.prompt.0.", "gen_ai.completion.0.",
+    "gcp.vertex.agent.", "llm.",
+)  # fmt: skip
+
+
+def families(span: Span) -> frozenset[str]:
+    """Which of the prefixes that tell dialects apart occur among a span's keys."""
+    return _families(tuple(span.attributes))
+
+
+@lru_cache(maxsize=4096)
+def _families(keys: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(prefix for prefix in _PREFIXES if any(key.startswith(prefix) for key in keys))
 
 
 def text(value: Json) -> str | None:

@@ -59,7 +59,9 @@ def observe(source: Source) -> Observation:
         fields.take_result(observation, _decoded(output))
         if kind == "retrieval" and isinstance(observation.result, list):
             observation.texts = tuple(
-                str(item["page_content"]) for item in observation.result if isinstance(item, dict) and item.get("page_content")
+                str(item["page_content"])
+                for item in observation.result
+                if isinstance(item, dict) and item.get("page_content")
             )
         genai.as_handoff(observation)
     else:

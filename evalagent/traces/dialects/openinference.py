@@ -28,11 +28,15 @@ _TURNS = ("Step ", "turn")
 
 def speaks(span: Span) -> bool:
     """Its own kind, or (where a limit dropped that, the oldest attribute) the keys that only it has."""
-    if names.OI_KIND in span.attributes:
-        return True
-    return any(
-        key in span.attributes for key in (names.OI_TOKENS_PROMPT, names.OI_MODEL, names.OI_TOOL_NAME, "embedding.model_name")
-    ) or any(key.startswith((names.OI_INPUT_MESSAGES, names.OI_OUTPUT_MESSAGES)) for key in span.attributes)
+    attributes = span.attributes
+    return (
+        names.OI_KIND in attributes
+        or names.OI_TOKENS_PROMPT in attributes
+        or names.OI_MODEL in attributes
+        or names.OI_TOOL_NAME in attributes
+        or names.OI_EMBEDDING_MODEL in attributes
+        or bool(fields.families(span) & {names.OI_INPUT_MESSAGES, names.OI_OUTPUT_MESSAGES})
+    )
 
 
 def _kind(span: Span) -> str:
@@ -42,9 +46,9 @@ def _kind(span: Span) -> str:
         kind = _KINDS.get(said.upper(), "node")
     elif names.OI_TOOL_NAME in attributes:
         kind = "tool"
-    elif "embedding.model_name" in attributes:
+    elif names.OI_EMBEDDING_MODEL in attributes:
         kind = "embedding"
-    elif any(key.startswith(("llm.", names.OI_OUTPUT_MESSAGES)) for key in attributes):
+    elif "llm." in fields.families(span):
         kind = "llm"
     else:
         kind = "node"
@@ -123,7 +127,9 @@ def _plain_prompt(observation: Observation, source: Source) -> tuple[Message, ..
     attributes = source.attributes
     prompts = attributes.get(names.OI_PROMPTS)
     if prompts is not None:
-        return source.reader.many([{"role": "user", "content": str(p)} for p in prompts] if isinstance(prompts, list) else prompts)[0]
+        return source.reader.many(
+            [{"role": "user", "content": str(p)} for p in prompts] if isinstance(prompts, list) else prompts
+        )[0]
     value = attributes.get(names.OI_INPUT)
     if value is None:
         return ()
@@ -186,11 +192,7 @@ def _retrieval(observation: Observation, source: Source) -> None:
     shape = nested(pairs) if pairs else {}
     items = [shape[key] for key in sorted(shape, key=lambda k: (len(k), k))] if isinstance(shape, dict) else []
     documents = [item.get("document", item) for item in items if isinstance(item, dict)]
-    observation.texts = tuple(
-        str(d["content"])
-        for d in documents
-        if isinstance(d, dict) and d.get("content")
-    )
+    observation.texts = tuple(str(d["content"]) for d in documents if isinstance(d, dict) and d.get("content"))
     if documents:
         observation.result = documents
     else:
@@ -222,4 +224,3 @@ def _container(observation: Observation, source: Source) -> None:
     observation.tokens, observation.aggregated = _tokens(attributes), True
     observation.task = fields.said(attributes.get(names.OI_INPUT))
     observation.answer = fields.said(attributes.get(names.OI_OUTPUT))
-

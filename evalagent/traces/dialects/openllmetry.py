@@ -25,7 +25,7 @@ def speaks(span: Span) -> bool:
         return True
     if span.scope.startswith(_MCP_SCOPE) or names.TL_WORKFLOW_EDGES in attributes:
         return True
-    return any(key.startswith((names.TL_PREFIX, "gen_ai.prompt.0.", "gen_ai.completion.0.")) for key in attributes)
+    return bool(fields.families(span) & {names.TL_PREFIX, "gen_ai.prompt.0.", "gen_ai.completion.0."})
 
 
 def _kind(span: Span) -> tuple[str, str]:

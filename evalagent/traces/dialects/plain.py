@@ -14,12 +14,12 @@ def speaks(span: Span) -> bool:
 
 
 def observe(source: Source) -> Observation:
-    """Plumbing; or, where a person's words are recorded as a span, a step of kind human."""
+    """Plumbing; or, where a person's turn is recorded as a span, a step of kind human."""
     span, attributes = source.span, source.attributes
     who = attributes.get(names.AGENT_NAME)
-    if isinstance(who, str) and who.lower() in _PEOPLE and fields.text(attributes.get(names.OI_OUTPUT)):
+    if isinstance(who, str) and who.lower() in _PEOPLE:
         observation = fields.begin(source, "human", who)
         observation.agent = who
-        observation.result = attributes[names.OI_OUTPUT]
+        fields.take_result(observation, attributes.get(names.OI_OUTPUT))
         return observation
     return fields.begin(source, "plumbing", span.name)
