@@ -74,7 +74,7 @@ BY_ASPECT: Mapping[str, str] = MappingProxyType(
 
 OTHERWISE = "Read these runs: where they first go wrong no class of failure fits, so add one case for what you find."
 
-SWITCH_ON_FIRST = "Switch on a model for the steps that rules cannot decide: --judge anthropic, with ANTHROPIC_API_KEY set."
+SWITCH_ON_FIRST = "Switch on a model for the steps that rules cannot decide: --judge anthropic with ANTHROPIC_API_KEY."
 
 SWITCH_ON_THE_MODEL = (
     "Rules decide what can be decided without a model. For the other steps set ANTHROPIC_API_KEY and run again with "

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from evalagent.evaluating import damaged
 from evalagent.model import Ruling
 from evalagent.outcomes.budgeting import over_budget
 from evalagent.records import RunRecord
@@ -10,7 +11,7 @@ from evalagent.reporting.advice import SWITCH_ON_THE_MODEL
 from evalagent.reporting.causes import groups, recommendations
 from evalagent.reporting.details import detail, task_of
 from evalagent.reporting.headlines import headline
-from evalagent.reporting.ledger import Ledger, failed_first, is_damaged, ledger
+from evalagent.reporting.ledger import Ledger, failed_first, ledger
 from evalagent.reporting.naming import Anchors
 from evalagent.reporting.report import (
     BudgetLine,
@@ -104,8 +105,7 @@ def _cases(book: Ledger, lines: Mapping[Who, RunLine]) -> tuple[CaseRow, ...]:
             )
         )
     if not book.record.trials:
-        rank = {"failed": 0, "not judged": 1, "passed": 2}
-        found.sort(key=lambda case: rank[case.state])
+        found.sort(key=lambda case: (case.passed, -case.judged))
     return tuple(found)
 
 
@@ -220,7 +220,7 @@ def _health(book: Ledger) -> Health:
     worst = sorted((t.quality, t.trace_id) for t in traces if t.quality < 1)
     return Health(
         len(traces),
-        sum(is_damaged(trace) for trace in traces),
+        sum(damaged(trace) for trace in traces),
         tuple((line(trace_id, 40), quality) for quality, trace_id in worst[:10]),
         tuple((line(c, 60), s, n, m) for (c, s), (n, m) in sorted(codes.items(), key=lambda i: (-i[1][0], i[0]))),
     )

@@ -1,6 +1,6 @@
 """A run's steps as a layered drawing: dependencies point down, the way from cause to symptom stands out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
@@ -39,7 +39,7 @@ def draw(
         for step_id in steps
         if step_id in shown
     }
-    layers = _layers(parents)
+    layers = _layers(parents, {step_id for step_id in parents if len(parents[step_id]) < len(steps[step_id].parents)})
     places = {step_id: (y, x) for y, layer in enumerate(layers) for x, step_id in enumerate(layer)}
     order = sorted(places, key=lambda step_id: places[step_id])
     index = {step_id: number for number, step_id in enumerate(order)}
@@ -94,12 +94,16 @@ def _shown(
     ), f"{what} and what lies around it: {counted(len(kept), 'step')} of {len(steps):,}, {left:,} not drawn"
 
 
-def _layers(parents: Mapping[str, Sequence[tuple[str, str]]]) -> list[list[str]]:
-    """Step ids by layer (one below the lowest parent), neighbours near each other; keys come parents first."""
+def _layers(parents: Mapping[str, Sequence[tuple[str, str]]], torn: Collection[str]) -> list[list[str]]:
+    """Step ids by layer (one below the lowest parent), neighbours near each other; keys come parents first. `torn` are
+    steps whose parents are not all drawn: one that has none left comes below all before it."""
     depth: dict[str, int] = {}
+    lowest = -1
     for step_id, mine in parents.items():
-        depth[step_id] = 1 + max((depth.get(parent, -1) for parent, _ in mine), default=-1)
-    layers: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
+        above = max((depth.get(parent, -1) for parent, _ in mine), default=lowest if step_id in torn else -1)
+        depth[step_id] = above + 1
+        lowest = max(lowest, above + 1)
+    layers: list[list[str]] = [[] for _ in range(lowest + 1)]
     for step_id, level in depth.items():
         layers[level].append(step_id)
     if all(len(layer) == 1 for layer in layers):

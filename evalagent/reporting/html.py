@@ -30,7 +30,8 @@ def render(report: Report) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     page = _environment().get_template("report.html.j2")
-    return page.render(r=report, style=Markup(style), policy=policy, state_class=_WORDS)  # noqa: S704
+    told = page.render(r=report, style=Markup(style), policy=policy, state_class=_WORDS)  # noqa: S704
+    return wording.printable(told)
 
 
 @cache

@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evalagent.model import Attribution, Finding, Outcome, Ruling, Step, Trace, Trial, Verdict
+from evalagent.evaluating import damaged
+from evalagent.model import Attribution, Finding, Outcome, Ruling, Step, Trial, Verdict
 from evalagent.records import RunRecord
 from evalagent.reporting.report import RunLine
+from evalagent.reporting.wording import bounded
 from evalagent.statistics.units import Unit, units
 
 
@@ -44,13 +46,13 @@ class Ledger:
             run.case_id,
             run.trial,
             run.verdict,
-            run.reasons,
+            tuple(bounded(reason, 600) for reason in run.reasons[:50]),
             anchor,
             run.steps,
             run.tokens,
             run.cost_usd,
             run.wall_s,
-            any(is_damaged(trace) for trace in run.traces),
+            any(damaged(trace) for trace in run.traces),
         )
 
 
@@ -77,13 +79,6 @@ def ledger(record: RunRecord) -> Ledger:
     book.outcomes.update(((o.case_id, o.trial), o) for o in record.outcomes)
     book.trials.update(((t.case_id, t.trial), t) for t in record.trials)
     return book
-
-
-def is_damaged(trace: Trace) -> bool:
-    """Too broken to hold anything against the agent."""
-    from evalagent.evaluating import damaged
-
-    return damaged(trace)
 
 
 def failed_first(runs: Sequence[Unit]) -> list[Unit]:

@@ -17,7 +17,12 @@ def bounded(text: str, limit: int) -> str:
     rest = len(text) - limit
     cut = text[:limit] if rest > 0 else text
     said = f"… ({rest:,} more characters)" if rest > 0 else ""
-    return _UNPRINTABLE.sub("\ufffd", cut) + said
+    return printable(cut) + said
+
+
+def printable(text: str) -> str:
+    """A text with each character that cannot be shown, or that turns the order of others, replaced."""
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def line(text: str, limit: int = 200) -> str:
@@ -52,13 +57,13 @@ def quotes(evidence: Json, limit: int = 300, most: int = 4) -> tuple[str, ...]:
 
 
 def percent(share: float | None) -> str:
-    """0.8 as `80 %`; one digit only where it says something: never 100 % for what is below."""
+    """0.8 as `80 %`; with a digit where rounding would say all or nothing: 0.9996 is `99.9 %`, never `100 %`."""
     if share is None:
         return "not known"
     whole = round(share * 100)
-    if abs(share * 100 - whole) < 0.05:
-        return f"{whole} %"
-    return f"{min(max(share * 100, 0.1), 99.9):.1f} %" if whole in (0, 100) else f"{whole} %"
+    if whole in (0, 100) and share not in (0, 1):
+        return f"{min(max(share * 100, 0.1), 99.9):.1f} %"
+    return f"{whole} %"
 
 
 def span(interval: Interval | None) -> str:

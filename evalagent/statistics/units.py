@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
+from evalagent.evaluating import cost_of, tokens_of
 from evalagent.model import Ruling, Trace, Verdict
 from evalagent.records import RunRecord
 
@@ -79,28 +80,10 @@ def _of_trace(trace: Trace, whole: list[Verdict], attributed: Ruling) -> Unit:
         verdict,
         reasons,
         len(trace.steps),
-        _tokens(trace),
-        _cost(trace),
+        tokens_of(trace),
+        cost_of(trace),
         wall,
         "normal",
         False,
         (trace,),
     )
-
-
-def _tokens(trace: Trace) -> int | None:
-    """Input and output tokens of all model calls, each once; None if one of them does not know its own."""
-    total = 0
-    for step in trace.steps:
-        if step.kind in ("llm", "embedding"):
-            if step.tokens is None or step.tokens.input is None or step.tokens.output is None:
-                return None
-            total += step.tokens.input + step.tokens.output
-    return total
-
-
-def _cost(trace: Trace) -> float | None:
-    """US dollars of all model calls; None if one of them has no known price."""
-    costs = [step.cost_usd for step in trace.steps if step.kind in ("llm", "embedding")]
-    known = [cost for cost in costs if cost is not None]
-    return round(sum(known), 9) if len(known) == len(costs) else None

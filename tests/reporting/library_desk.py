@@ -48,10 +48,12 @@ FAILURES = {
 }
 
 
-def library_desk(*, unjudged: bool = False) -> RunRecord:
-    """The run; with `unjudged`, one trial of the first case gave no spans and the exit code is still 1."""
+def library_desk(*, unjudged: bool = False, only: tuple[str, ...] = ()) -> RunRecord:
+    """The run, of some cases or all; with `unjudged`, one trial of the first case gave no spans, and it still fails."""
     traces, findings, verdicts, attributions, trials, outcomes, cases = [], [], [], [], [], [], {}
     for place, (case_id, task, severity, passes) in enumerate(TASKS):
+        if only and case_id not in only:
+            continue
         cases[case_id] = _case(case_id, task, severity, held_out=place >= 8)
         for number in range(1, 5):
             how = FAILURES.get((case_id, number), "recovered" if (case_id, number) == ("reserve-copy", 3) else "fine")
@@ -169,7 +171,7 @@ def _case(case_id: str, task: str, severity: str, held_out: bool) -> Case:
 
 def _trace(place: int, number: int, task: str, how: str) -> Trace:
     """plan, two lookups side by side, a choice that joins them, a write, an answer; more if it loops or retries."""
-    trace_id = f"{place:02x}{number:02x}".ljust(32, "a")
+    trace_id = f"{place:02x}{number:04x}".ljust(32, "a")
     steps: list[Step] = []
 
     def add(name: str, kind: str, parents: list[tuple[int, str]], **more: object) -> int:
@@ -178,7 +180,7 @@ def _trace(place: int, number: int, task: str, how: str) -> Trace:
         steps.append(
             Step(
                 trace_id,
-                f"{place:02x}{number:02x}{len(steps) + 1:012x}",
+                f"{place:02x}{number:04x}{len(steps) + 1:010x}",
                 (f"{len(steps) + 1:016x}",),
                 kind,
                 name,
@@ -267,7 +269,7 @@ def _judged(trace: Trace, how: str) -> tuple[list[Finding], list[Verdict], Attri
     steps = trace.steps
     first = None
     if how == "value":
-        told = f"fee is 18 in {trace.trace_id[:4]}; the user named the second fee, which is 17"
+        told = f"fee is 18 in {trace.trace_id[:6]}; the user named the second fee, which is 17"
         blame(steps[3], "wrong_argument_value", "F18", told, {"wanted": {"fee": 17}, "got": {"fee": 18}})
         blame(steps[5], "false_success", "F30", "the answer says that the fee is waived", ["Your fee has been waived."])
         path = (steps[3].step_id, steps[4].step_id, steps[5].step_id)
