@@ -97,6 +97,7 @@ class _Tools:
     by_name: dict[str, ToolSchema] = field(default_factory=dict)
     compiled: dict[int, "_Guarded | None"] = field(default_factory=dict)
     said: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         lists: set[int] = set()
@@ -108,6 +109,10 @@ class _Tools:
         for tool in self.expectation.tools:
             if tool.name not in self.by_name or self.by_name[tool.name].parameters is None:
                 self.by_name[tool.name] = tool
+        self.agents = frozenset(
+            {c.name for c in self.trace.containers if c.kind == "agent"}
+            | {s.agent for s in self.trace.steps if s.agent}
+        )
         self.said = frozenset(tool.name for tool in self.expectation.tools)
 
     def known(self, step: Step) -> frozenset[str]:
@@ -115,8 +120,11 @@ class _Tools:
         return frozenset(tool.name for tool in step.tools) | self.said
 
     def knows(self, name: str) -> bool:
-        """A tool declared anywhere in the run is known: what each call declares is not always captured whole."""
-        return name in self.by_name or name.split(".", 1)[-1] in self.by_name
+        """A tool declared anywhere in the run is known: what each call declares is not always captured whole.
+
+        So is an agent of the run, which some frameworks let a model call by its name.
+        """
+        return name in self.by_name or name.split(".", 1)[-1] in self.by_name or name in self.agents
 
     def fault(self, schema: ToolSchema | None, arguments: Json, *, whole: bool) -> tuple[str, str] | None:
         """Place and nature of the first fault; None if there is none or nothing can be said.

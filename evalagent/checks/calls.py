@@ -1,5 +1,6 @@
 """The calls of a trace in order: which failed, which repeats which, and which failure a later step made good."""
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -211,8 +212,16 @@ def _corrects(call: Call, failure: Failure, later: Call) -> bool:
     wanted = (named or targets)[:1]
     if wanted:
         return wanted[0] in theirs
-    shared = sum(1 for leaf in mine if leaf in theirs)
+    given = dict(theirs)
+    shared = sum(1 for key, value in mine if (key, value) in theirs or _respelt(value, given.get(key)))
     return 2 * shared >= len(mine)
+
+
+def _respelt(value: Json, other: Json) -> bool:
+    """Nearly the same text: a slip of spelling put right. Digits must not differ, since those name things."""
+    if not isinstance(value, str) or not isinstance(other, str) or any(c.isdigit() for c in value + other):
+        return False
+    return difflib.SequenceMatcher(None, value[:100].casefold(), other[:100].casefold()).ratio() >= 0.7
 
 
 def _identifying(key: str, value: Json) -> bool:

@@ -105,3 +105,10 @@ def test_types_in_capitals_are_understood() -> None:
     shouting = {"type": "OBJECT", "properties": {"locker": {"type": "INTEGER"}}}
     assert [f.code for f in findings({"locker": "88"}, ToolSchema("redirect", "", shouting))] == ["argument_schema"]
     assert findings({"locker": 88}, ToolSchema("redirect", "", shouting)) == []
+
+
+def test_an_agent_of_the_run_may_be_called_by_its_name() -> None:
+    run = Run("Weigh it", tools=(REDIRECT,)).asks(("scales", {"task": "weigh it"})).returns({"grams": 12})
+    assert [f.code for f in check(run.trace())] == ["unknown_tool"]
+    run.answers("It weighs 12 g.", agent="scales")
+    assert check(run.trace()) == ()

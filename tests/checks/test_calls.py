@@ -161,3 +161,9 @@ def test_findings_are_the_same_each_time_and_in_the_order_of_the_steps() -> None
     trace = run.answers("Done.").trace()
     assert check(trace) == check(trace)
     assert [f.step_id for f in check(trace)] == ["m0", "t1", "m2"]
+
+
+def test_a_slip_of_spelling_put_right_makes_a_failure_good() -> None:
+    run = Run("Lockers in Lyon?").asks(("list_lockers", {"city": "Lyonn"})).returns(error="details are redacted")
+    run.asks(("list_lockers", {"city": "Lyon"})).returns({"lockers": ["west"]}).answers("West.")
+    assert errors(run) == []
