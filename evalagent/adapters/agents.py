@@ -77,13 +77,14 @@ def environment(
     Of `available` (the caller's environment) only PATH, LANG and the names in the suite's `env` come through.
     """
     passed = {name: available[name] for name in agent.env if name in available}
+    python_path = [*ready.python_path, *filter(None, passed.pop("PYTHONPATH", "").split(":"))]
     folder = str(Path(sys.executable).parent)
     return {
         "PATH": f"{folder}:{available.get('PATH') or '/usr/local/bin:/usr/bin:/bin'}",
         "LANG": available.get("LANG", "C.UTF-8"),
         "HOME": str(home),
         "TMPDIR": str(scratch),
-        "PYTHONPATH": ":".join(ready.python_path),
+        "PYTHONPATH": ":".join(python_path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         **passed,

@@ -57,7 +57,7 @@ class WarmProcess:
     def poll(self) -> int | None:
         if self._code is None:
             try:
-                message = self._waiter.recv(1024, socket.MSG_DONTWAIT)
+                message = self._waiter.recv(1024)
             except BlockingIOError:
                 return None
             except OSError:
@@ -108,7 +108,7 @@ def start(
         "target": ready.entry.target,
         "arguments": ready.entry.arguments,
         "cwd": str(work_dir),
-        "path": ready.python_path,
+        "path": environment["PYTHONPATH"].split(":"),
         "env": dict(environment),
     }
     return server.fork(json.dumps(trial).encode(), fds)
@@ -120,13 +120,18 @@ def _server(
     if os.environ.get("EVALAGENT_WARM", "1") == "0" or not hasattr(os, "pidfd_open"):
         return None
     stable = {name: value for name, value in environment.items() if name not in PER_TRIAL}
-    key = (ready.python_path, tuple(sorted(stable.items())), entry)
+    path = tuple(environment["PYTHONPATH"].split(":"))
+    key = (path, tuple(sorted(stable.items())), entry)
     with _lock:
         if key not in _servers:
             if len(_servers) >= MOST_SERVERS:
                 return None
-            sources = own_modules(agents.source_dir(agent, suite_dir))
-            _servers[key] = _Server(stable, ready, instrumenting.imported(_starts(entry, sources), sources), sources)
+            source = agents.source_dir(agent, suite_dir)
+            sources = own_modules(source)
+            libraries = tuple(folder for folder in path if folder != str(source))
+            _servers[key] = _Server(
+                stable, libraries, instrumenting.imported(_starts(entry, sources), sources), sources
+            )
         return _servers[key]
 
 
@@ -160,14 +165,13 @@ class _Server:
     """One server process and the socket that it is commanded by; it dies when that socket closes."""
 
     def __init__(
-        self, environment: Mapping[str, str], ready: agents.Launch, preload: tuple[str, ...], own: Mapping[str, str]
+        self, environment: Mapping[str, str], path: tuple[str, ...], preload: tuple[str, ...], own: Mapping[str, str]
     ) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._state: bool | None = None
         self.doubt = ""
         self._folder = tempfile.TemporaryDirectory(prefix="evalagent-warm-", ignore_cleanup_errors=True)
-        hook = [path for path in ready.python_path if path == str(agents.HOOK)]
         with theirs, Path(self._folder.name, "stderr").open("w+b") as said:
             self._process = subprocess.Popen(
                 [sys.executable, str(agents.LAUNCHER / "evalagent_warm.py"), str(theirs.fileno())],
@@ -175,7 +179,7 @@ class _Server:
                 env={
                     **environment,
                     "HOME": self._folder.name,
-                    "PYTHONPATH": ":".join(hook),
+                    "PYTHONPATH": ":".join(path),
                     "EVALAGENT_HOOK_DEFER": "1",
                 },
                 stdin=subprocess.DEVNULL,
@@ -216,6 +220,7 @@ class _Server:
         if "pid" not in answer:
             ours.close()
             return None
+        ours.setblocking(False)
         return WarmProcess(int(answer["pid"]), ours)
 
     def end(self) -> None:

@@ -69,7 +69,6 @@ def run_trial(
         environment = agents.environment(agent, ready, observed, env, work_dir, Path(scratch))
         task = json.dumps({"id": case.id, "input": case.input}).encode()
         code, timed_out, wall_s, out, err = _run(agent, ready, suite_dir, work_dir, environment, task, budgets.wall_s)
-        _sweep(attempt)
     reply = out.text().strip() or None
     exit, reason = _classified(agent, code, timed_out, reply, budgets.wall_s)
     return TrialRun(
@@ -115,7 +114,7 @@ def _run(
             ready, work_dir, environment, fds
         )
         stack.callback(process.close)
-        stack.callback(_signal, process.pid, signal.SIGKILL)  # whatever happens, nothing of it stays
+        stack.callback(_abandon, process)
         capture.close_child_ends()
         began = time.monotonic()  # not before: a warm process may have to be waited for
         timed_out = not capture.until_end(process, began + wall_s)
@@ -126,9 +125,10 @@ def _run(
                 capture.until_end(process, time.monotonic() + 10)
         ran_s = time.monotonic() - began
         # A child that it left behind may hold the pipes open and go on writing: it gets a moment, then it is killed.
-        if not capture.drain(time.monotonic() + 0.5):
-            _signal(process.pid, signal.SIGKILL)
-            capture.drain(time.monotonic() + 0.5)
+        capture.drain(time.monotonic() + 0.3)
+        _signal(process.pid, signal.SIGKILL)
+        _sweep(environment["TMPDIR"])
+        capture.drain(time.monotonic() + 0.3)
         code = process.poll()
     if code is None:
         raise SandboxUnavailable(f"the agent's process {process.pid} does not end though it was killed")
@@ -205,14 +205,23 @@ def _start(ready: agents.Launch, work_dir: Path, environment: Mapping[str, str],
     return _Process(popen)
 
 
+def _abandon(process: Started) -> None:
+    """Whatever has happened here, the agent does not go on; the number of one that has ended may be another's by now."""
+    with contextlib.suppress(SandboxUnavailable):
+        if process.poll() is not None:
+            return
+    _signal(process.pid, signal.SIGKILL)
+
+
 def _signal(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
-def _sweep(attempt: str) -> None:
-    """Kill what left the group but still carries this attempt in its environment: it would change the next snapshot."""
-    mark = f"EVALAGENT_ATTEMPT={attempt}".encode()
+def _sweep(scratch: str) -> None:
+    """Kill what left the group but still has this trial's scratch folder in its environment: it might yet change the
+    world. What was forked from a warm process into a session of its own, and has not executed a program, escapes."""
+    mark = f"TMPDIR={scratch}".encode()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark in (folder / "environ").read_bytes().split(b"\0"):

@@ -45,10 +45,11 @@ def preload(names: list[str], own: set[str]) -> str:
         except Exception:  # noqa: BLE001, S112 the agent will meet the same, and may know what to do
             continue
     for name in ("evalagent_telemetry", "evalagent_tools", "evalagent_threads"):
-        try:
+        with contextlib.suppress(ImportError):  # no hook wanted, or no OpenTelemetry SDK, which the hook says itself
             importlib.import_module(name)
-        except ImportError:  # no hook wanted, or no OpenTelemetry SDK; the hook itself says so in each child
-            break
+    if "opentelemetry.exporter.otlp.proto.http" in sys.modules:
+        with contextlib.suppress(ImportError):  # the exporter imports it when it is made
+            importlib.import_module("requests")
     return threads() or next(
         (
             f"a library has loaded a module named {name}, as one of the agent's is"
@@ -220,7 +221,8 @@ def run(trial: dict) -> int:  # type: ignore[type-arg]
         code = exit_code(stop)
     except BaseException as error:  # noqa: BLE001
         code = 1
-        sys.excepthook(type(error), error, without_this_file(error.__traceback__))
+        trace = without_this_file(error.__traceback__)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
         if isinstance(error, KeyboardInterrupt):
             code = 130
     try:
