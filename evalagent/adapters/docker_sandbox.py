@@ -55,7 +55,7 @@ KEPT_IMAGES = 20
 """Of agents that changed since; older than a day, they are removed when a new one is made."""
 
 _lock = threading.Lock()
-_images: dict[tuple[str, str], str] = {}
+_bases: dict[str, str] = {}
 
 
 def prepare_image(agent: Agent, suite_dir: Path) -> str:
@@ -67,13 +67,11 @@ def prepare_image(agent: Agent, suite_dir: Path) -> str:
     for path, data, executable in files:
         content.update(f"{path}\0{len(data)}\0{executable}\0".encode() + data)
     key = content.hexdigest()
-    memo = (key, agent.image or "")
     with _lock, contextlib.closing(docker_daemon.connect()) as client, daemon_errors("making the agent's image"):
-        known = _images.get(memo)
-        if known is None or not docker_daemon.has_image(client, known):
-            base = agent.image or python_image.build(client, python_image.needs(source))
-            known = _images[memo] = _build(client, base, files, key)
-        return known
+        base = agent.image or _bases.get(key, "")
+        if not agent.image and not (base and docker_daemon.has_image(client, base)):
+            base = _bases[key] = python_image.build(client, python_image.needs(source))
+        return _build(client, base, files, key)
 
 
 def run_trial(

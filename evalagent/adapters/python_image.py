@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from evalagent.adapters.docker_daemon import MARK, daemon_errors, has_image
+from evalagent.adapters.docker_daemon import MARK, daemon_errors, has_image, prune_images
 from evalagent.errors import SandboxUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 REPOSITORY = "evalagent-python"
 RECIPE = "1"
 """Part of the tag: raise it when this file makes another image of the same things."""
+
+KEPT_IMAGES = 10
 
 PROGRAMS = (
     *("sh", "cat", "cp", "date", "echo", "env", "false", "grep", "head", "ls", "mkdir", "mv", "rm", "rmdir"),
@@ -163,6 +165,7 @@ def build(client: "DockerClient", wanted: Needs) -> str:
             )
             if not has_image(client, tag):
                 raise SandboxUnavailable(f"Docker did not keep the image {tag}")
+            prune_images(client, "python", KEPT_IMAGES)
     return tag
 
 

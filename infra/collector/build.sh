@@ -22,4 +22,7 @@ if ! docker image inspect "$image" >/dev/null 2>&1; then
   }
 fi
 docker tag "$image" evalagent-collector:latest
+for old in $(docker image ls --format '{{.Repository}}:{{.Tag}}' evalagent-collector); do
+  case $old in "$image" | evalagent-collector:latest) ;; *) docker rmi "$old" >/dev/null 2>&1 || true ;; esac
+done
 echo "$image"
