@@ -1,9 +1,9 @@
-"""What a model call was doing, by what it answered and what it had been given. Simple rules, None where they say nothing."""
+"""What a model call was doing, by what it answered and what it had been given; None where that says nothing."""
 
 from collections.abc import Sequence
 
 from evalagent.model import Aspect, Message
-from evalagent.traces.drafting import Draft, Drafts
+from evalagent.traces.drafts import Draft, Drafts
 
 
 def aspect_of(step: Draft, drafts: Drafts) -> Aspect | None:
@@ -11,7 +11,7 @@ def aspect_of(step: Draft, drafts: Drafts) -> Aspect | None:
 
     * a call to a hand-off, or to a tool that an agent ran: `delegate`;
     * any other call: `choose_tool`;
-    * text only, after tool results that are new to it: `read_result` where steps of the same agent follow, else `answer`;
+    * text only, after tool results that are new to it: `read_result` where the same agent goes on, else `answer`;
     * text only, with no tool result new to it: `plan` where the same agent goes on to call tools, `understand` where it
       goes on without, else `answer`;
     * nothing captured: None.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from evalagent.model import Event, Json, LogRecord, Span, Trace
 from evalagent.traces.dialects import observe
-from evalagent.traces.drafting import Drafts, draft
+from evalagent.traces.drafting import draft
 from evalagent.traces.finishing import finish
 from evalagent.traces.forest import forest
 from evalagent.traces.grouping import Grouping
@@ -43,8 +43,8 @@ class _Heap:
 
 
 def build(spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping[str, Json] | None = None) -> Built:
-    """Steps and edges of every trace. `prices`: model -> {input, output, ...} in US dollars per million tokens, over the
-    public list prices."""
+    """Steps and edges of every trace. `prices`: model -> {input, output, ...} in US dollars per million tokens, before
+    the public list prices."""
     heaps: dict[str, _Heap] = {}
     for span in spans:
         heap = heaps.setdefault(span.trace_id, _Heap())
@@ -84,8 +84,8 @@ def _fullness(span: Span) -> tuple[int, int, str]:
     said = len(span.attributes) + len(span.events) + len(span.links)
     text = canonical(
         [
-            span.name, span.start_ns, span.parent_id, span.status, span.status_message, dict(span.attributes), span.scope,
-            span.scope_version, dict(span.resource), span.dropped_attributes,
+            span.name, span.start_ns, span.parent_id, span.status, span.status_message, dict(span.attributes),
+            span.scope, span.scope_version, dict(span.resource), span.dropped_attributes,
             [[e.name, e.time_ns, dict(e.attributes)] for e in span.events],
             [[link.trace_id, link.span_id, dict(link.attributes)] for link in span.links],
         ]
@@ -107,6 +107,6 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
             heap.events.get(span.span_id, ()), key=lambda e: (e.time_ns, e.name, canonical(dict(e.attributes)))
         )
         observations.append(observe(Source(span, (*span.events, *extra), reader)))
-    drafts: Drafts = draft(woods, observations)
+    drafts = draft(woods, observations)
     match_requests(drafts)
     return Strand(trace_id, drafts)

@@ -5,7 +5,7 @@ from typing import cast
 
 from evalagent.model import Edge, Json, Kind, Message, Step, Trace, Via
 from evalagent.traces.aspects import aspect_of
-from evalagent.traces.drafting import Draft, Drafts
+from evalagent.traces.drafts import Draft, Drafts
 from evalagent.traces.health import health
 from evalagent.traces.prices import cost_of
 from evalagent.traces.reduction import cut_cycles, order, reduce
@@ -21,6 +21,7 @@ VIA: Mapping[str, Via] = {
     "open_tool": "call",
     "container": "call",
     "handoff_name": "handoff",
+    "handoff": "handoff",
     "result_id": "data",
     "result_position": "data",
     "result_text": "data",

@@ -37,7 +37,8 @@ def forest(spans: Sequence[Span]) -> Forest:
     ordered = tuple(sorted(spans, key=lambda s: (s.start_ns, s.span_id)))
     place = {span.span_id: at for at, span in enumerate(ordered)}
     size = len(ordered)
-    parents, orphans = [-1] * size, []
+    parents = [-1] * size
+    orphans: list[int] = []
     for at, span in enumerate(ordered):
         if span.parent_id:
             parents[at] = place.get(span.parent_id, -1)
@@ -45,7 +46,7 @@ def forest(spans: Sequence[Span]) -> Forest:
                 orphans.append(at)
     cycles = _cut_cycles(parents)
     children: list[list[int]] = [[] for _ in range(size)]
-    roots = []
+    roots: list[int] = []
     for at in range(size):
         (children[parents[at]] if parents[at] >= 0 else roots).append(at)
     preorder: list[int] = []

@@ -2,43 +2,21 @@
 
 Containers are treated from the inside out. In each, the steps below one child are a group; a group's sources are its
 steps without a parent, its sinks those that no step of it depends on. Rules (confidence): child_embedding (0.9),
-nearest_llm (0.6), turn (0.6), agent_call and agent_result (0.9), link (0.9), graph_edge (0.85), open_tool (0.7),
-container (0.8), superstep (0.6), sequence (0.4). All but the joins of a graph are for steps without a parent.
+agent_call and agent_result (0.9), link (0.9), graph_edge (0.85), open_tool (0.7), handoff (0.9), container (0.8),
+superstep (0.6), sequence (0.4). All but the joins of a graph are for steps without a parent.
 """
 
-import heapq
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
-from evalagent.traces.drafting import Draft, Drafts
+from evalagent.traces.drafts import Drafts
+from evalagent.traces.groups import Frontier, Group, OpenTools, Runs
 from evalagent.traces.requests import SLACK_NS
+from evalagent.traces.uncaptured import join_uncaptured
 
 _WIDE = 4096
 _JOIN = re.compile(r"^join:(?P<sources>.+):(?P<into>[^:]+)$")
-_TOOLS = ("tool", "handoff")
-
-
-@dataclass(slots=True)
-class Group:
-    """The steps below one child of a container."""
-
-    at: int
-    sources: list[int]
-    sinks: list[int]
-    start: int
-    end: int
-    step: int | None = None
-    node: str | None = None
-    namespace: str = ""
-    triggers: tuple[str, ...] = ()
-    node_id: str | None = None
-    follows: str | None = None
-
-    @property
-    def order(self) -> tuple[int, int, int]:
-        return (self.start, self.end, self.at)
 
 
 class Grouping:
@@ -74,56 +52,6 @@ class Grouping:
         """The steps below a span, with what begins and what ends them; None where there are none."""
         return self._done.get(at)
 
-    # --- rules that look at one container's own steps ---------------------------------------------
-
-    def _holders(self) -> list[int]:
-        """For each span the nearest one around it that is no plumbing; the outermost where all are."""
-        holders = [-1] * len(self._forest.spans)
-        for at in self._forest.preorder:
-            above = self._forest.parents[at]
-            if above >= 0:
-                through = self._drafts.observations[above].kind in ("plumbing", "ignored")
-                holders[at] = holders[above] if through and holders[above] >= 0 else above
-        return holders
-
-    def _without_content(self) -> None:
-        """nearest_llm and turn: who called whom where contents were not captured."""
-        steps, forest = self._drafts.steps, self._forest
-        holders = self._holders()
-        held: dict[int, list[int]] = {}
-        for number, step in enumerate(steps):
-            if not step.virtual:
-                held.setdefault(holders[step.at], []).append(number)
-        for holder, numbers in held.items():
-            calls = [n for n in numbers if steps[n].kind == "llm"]
-            owner = self._drafts.by_span.get(holder)
-            owned = owner is not None and steps[owner].kind == "llm"
-            starts = [steps[n].start for n in calls]
-            for number in numbers:
-                step = steps[number]
-                if step.kind not in _TOOLS or step.parents:
-                    continue
-                at = bisect_right(starts, step.start) - 1
-                caller = calls[at] if at >= 0 else owner if owned else None
-                if caller is not None and steps[caller].observation.reply is None:
-                    self._drafts.add(number, caller, "nearest_llm", 0.6)
-        for numbers in held.values():
-            calls = [n for n in numbers if steps[n].kind == "llm"]
-            for earlier, number in zip(calls, calls[1:], strict=False):
-                step, before = steps[number], steps[earlier]
-                if step.parents or step.observation.messages:
-                    continue
-                ran = [
-                    c for c in before.children if steps[c].kind in _TOOLS and steps[c].end <= step.start + self._slack
-                ]
-                for tool in ran:
-                    self._drafts.add(number, tool, "turn", 0.6)
-                    steps[tool].readers.append(number)
-                    if forest.leave[steps[tool].at] > forest.enter[steps[tool].at]:
-                        self._waiting.setdefault(steps[tool].at, []).append((number, "agent_result", 0.6))
-                if not ran and before.end <= step.start + self._slack:
-                    self._drafts.add(number, earlier, "turn", 0.6)
-
     @property
     def _slack(self) -> int:
         return SLACK_NS if self._whole_ms else 0
@@ -132,7 +60,7 @@ class Grouping:
 
     def work(self) -> None:
         """Add every edge that structure shows."""
-        self._without_content()
+        join_uncaptured(self._drafts, self._waiting, self._slack)
         pending: dict[int, list[Group]] = {}
         for at in reversed(self._forest.preorder):
             groups = pending.pop(at, [])
@@ -237,23 +165,25 @@ class Grouping:
     # --- the groups of one container ----------------------------------------------------------------
 
     def _order(self, at: int, groups: list[Group], owners: list[int]) -> None:
-        by_node: dict[tuple[str, str], list[Group]] = {}
+        named: dict[tuple[str, str], list[Group]] = {}
         by_step: dict[tuple[str, int], list[Group]] = {}
-        by_node_id: dict[str, list[Group]] = {}
+        identified: dict[str, list[Group]] = {}
         steps_at: dict[str, list[int]] = {}
         for group in groups:
             if group.node is not None:
-                by_node.setdefault((group.namespace, group.node), []).append(group)
+                named.setdefault((group.namespace, group.node), []).append(group)
             if group.step is not None:
                 by_step.setdefault((group.namespace, group.step), []).append(group)
             if group.node_id is not None:
-                by_node_id.setdefault(group.node_id, []).append(group)
+                identified.setdefault(group.node_id, []).append(group)
         for namespace, step in by_step:
             steps_at.setdefault(namespace, []).append(step)
         for known in steps_at.values():
             known.sort()
-        frontier = _Frontier(self._slack)
-        tools = _OpenTools(self._drafts)
+        by_node = {key: Runs(runs) for key, runs in named.items()}
+        by_node_id = {key: Runs(runs) for key, runs in identified.items()}
+        frontier = Frontier(self._slack)
+        tools = OpenTools(self._drafts)
         for group in groups:
             self._joins(group, by_node)
             before = frontier.at(group)
@@ -267,7 +197,9 @@ class Grouping:
                 self._predecessors(at, group, groups, by_node, by_step, by_node_id, steps_at)
             if self._bare(group):
                 if before:
-                    self._connect([s for g in before for s in g.sinks], group.sources, "sequence", 0.4)
+                    last = [s for g in before for s in g.sinks]
+                    rule = ("handoff", 0.9) if self._handed_to(last, group) else ("sequence", 0.4)
+                    self._connect(last, group.sources, *rule)
                 elif owners:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)
@@ -279,13 +211,21 @@ class Grouping:
     def _is_agent(self, group: Group) -> bool:
         return self._drafts.observations[group.at].kind in ("agent", "agent-step")
 
-    def _joins(self, group: Group, by_node: Mapping[tuple[str, str], list[Group]]) -> None:
+    def _handed_to(self, last: list[int], group: Group) -> bool:
+        """Whether what ended just before was a hand-off to the agent that begins here."""
+        if len(last) != 1 or not self._is_agent(group):
+            return False
+        step = self._drafts.steps[last[0]]
+        target = step.observation.target
+        return step.kind == "handoff" and target is not None and target == self._drafts.observations[group.at].name
+
+    def _joins(self, group: Group, by_node: Mapping[tuple[str, str], Runs]) -> None:
         """`join:A+B:X` names all that X waited for, whatever else is known of it."""
         for trigger in group.triggers:
             match = _JOIN.match(trigger)
             if match and match["into"] == group.node:
                 for name in match["sources"].split("+"):
-                    run = _latest(by_node.get((group.namespace, name), ()), group)
+                    run = _before(by_node.get((group.namespace, name)), group)
                     if run is not None:
                         for source in group.sources:
                             for sink in run.sinks:
@@ -296,9 +236,9 @@ class Grouping:
         at: int,
         group: Group,
         groups: list[Group],
-        by_node: Mapping[tuple[str, str], list[Group]],
+        by_node: Mapping[tuple[str, str], Runs],
         by_step: Mapping[tuple[str, int], list[Group]],
-        by_node_id: Mapping[str, list[Group]],
+        by_node_id: Mapping[str, Runs],
         steps_at: Mapping[str, list[int]],
     ) -> None:
         linked = self._linked(group)
@@ -308,7 +248,7 @@ class Grouping:
         if named and self._connect([s for g in named for s in g.sinks], group.sources, "graph_edge", 0.85):
             return
         if group.follows is not None:
-            run = _latest([g for g in by_node_id.get(group.follows, ()) if g.end <= group.start + SLACK_NS], group)
+            run = _before(by_node_id.get(group.follows), group, group.start + SLACK_NS)
             if run is not None and self._connect(run.sinks, group.sources, "graph_edge", 0.85):
                 return
         if group.step is not None:
@@ -318,13 +258,13 @@ class Grouping:
                 earlier = by_step[(group.namespace, known[place])]
                 self._connect([s for g in earlier for s in g.sinks], group.sources, "superstep", 0.6)
 
-    def _named(self, at: int, group: Group, by_node: Mapping[tuple[str, str], list[Group]]) -> list[Group]:
+    def _named(self, at: int, group: Group, by_node: Mapping[tuple[str, str], Runs]) -> list[Group]:
         """The static graph's edges into this node: those that ran one step before, else the latest."""
         graph = self._graph[group.at]
         if not graph or group.node is None:
             return []
         sources = [a.strip() for a, arrow, b in (e.partition("->") for e in graph) if arrow and b.strip() == group.node]
-        runs = [r for r in (_latest(by_node.get((group.namespace, s), ()), group) for s in sources) if r is not None]
+        runs = [r for r in (_before(by_node.get((group.namespace, s)), group) for s in sources) if r is not None]
         if not runs:
             return []
         just = [r for r in runs if group.step is not None and r.step == group.step - 1]
@@ -351,74 +291,18 @@ class Grouping:
                 if target is None or link.trace_id != self._forest.spans[at].trace_id:
                     continue
                 up = target
-                while up >= 0 and up not in self._done and up not in seen:
+                while up >= 0 and up not in self._done and up not in passed:
+                    passed.add(up)
                     if self._forest.spans[up].links:
                         todo.append(up)
                     up = self._forest.parents[up]
-                if (
-                    up >= 0
-                    and up in self._done
-                    and not self._forest.inside(group.at, up)
-                    and not self._forest.inside(up, group.at)
-                ):
+                if up >= 0 and up in self._done and not self._related(group.at, up):
                     found[up] = self._done[up]
-                elif up >= 0 and up not in self._done:
-                    todo.append(up)
         return [found[at] for at in sorted(found) if found[at].start <= group.start]
 
     def _related(self, a: int, b: int) -> bool:
         return self._forest.inside(a, b) or self._forest.inside(b, a)
 
 
-def _latest(runs: Iterable[Group], group: Group) -> Group | None:
-    """The latest run of a node before this group: by step where there are steps, else by start."""
-    earlier = [
-        r
-        for r in runs
-        if r is not group
-        and (r.step < group.step if r.step is not None and group.step is not None else r.start <= group.start)
-    ]
-    return max(earlier, key=lambda r: (r.step or 0, r.start, r.at), default=None)
-
-
-class _Frontier:
-    """The finished groups that no other finished group followed, at each group's start."""
-
-    def __init__(self, slack: int) -> None:
-        self._slack = slack
-        self._running: list[tuple[int, int, Group]] = []
-        self._finished: list[Group] = []
-        self._count = 0
-
-    def put(self, group: Group) -> None:
-        heapq.heappush(self._running, (group.end, self._count, group))
-        self._count += 1
-
-    def at(self, group: Group) -> list[Group]:
-        while self._running and self._running[0][0] <= group.start + self._slack:
-            self._finished.append(heapq.heappop(self._running)[2])
-        if not self._finished:
-            return []
-        last = max(self._finished, key=lambda g: g.order)
-        self._finished = [g for g in self._finished if g is last or g.end > last.start]
-        return self._finished
-
-
-class _OpenTools:
-    """Tool spans that are still open when an agent beside them starts."""
-
-    def __init__(self, drafts: Drafts) -> None:
-        self._drafts = drafts
-        self._tools: list[tuple[int, int, int]] = []
-
-    def put(self, group: Group) -> None:
-        if len(group.sources) == 1 and len(group.sinks) == 1:
-            number = group.sources[0]
-            if self._drafts.steps[number].kind in _TOOLS and self._drafts.steps[number].at == group.at:
-                heapq.heappush(self._tools, (group.end, group.start, number))
-
-    def open_at(self, group: Group) -> int | None:
-        while self._tools and self._tools[0][0] < group.start:
-            heapq.heappop(self._tools)
-        inside = [(start, number) for end, start, number in self._tools if end >= group.end]
-        return max(inside)[1] if inside else None
+def _before(runs: Runs | None, group: Group, ended_by: int | None = None) -> Group | None:
+    return None if runs is None else runs.before(group, ended_by)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalagent.model import Finding, Json, Severity, Span, Step
-from evalagent.traces.drafting import Drafts
+from evalagent.traces.drafts import Drafts
 from evalagent.traces.requests import SLACK_NS
 
 _NAMED = 10
@@ -92,9 +92,10 @@ def health(
         warn("clock_skew", f"{len(skewed)} steps start before what they depend on", 0.1, {"steps": skewed[:_NAMED]})
     dropped = [at for at, span in enumerate(spans) if span.dropped_attributes]
     if dropped:
+        lost = sum(spans[at].dropped_attributes for at in dropped)
         warn(
             "attribute_limit",
-            f"an attribute limit dropped {sum(spans[at].dropped_attributes for at in dropped)} attributes of {len(dropped)} spans",
+            f"an attribute limit dropped {lost} attributes of {len(dropped)} spans",
             0.2 * len(dropped) / total,
             _ids(spans, dropped),
         )
@@ -109,6 +110,13 @@ def health(
             f"{len(strange)} spans carry attributes of an agent in a dialect that is not known",
             0.1 * len(strange) / total,
             _ids(spans, strange),
+        )
+    if drafts.summed:
+        warn(
+            "tokens_unknown",
+            "tokens are known for a whole group of steps only; they stand at its last step",
+            0.05,
+            {"steps": drafts.summed[:_NAMED]},
         )
     cost += _of_steps(trace_id, steps, found)
     if not steps:
@@ -132,7 +140,8 @@ def _of_steps(trace_id: str, steps: Sequence[Step], found: list[Finding]) -> flo
         found.append(
             Finding(
                 trace_id, None, "content_not_captured", "warning",
-                f"{len(silent)} of {count} steps hold no messages, arguments or results", {"steps": silent[:_NAMED], "count": len(silent)},
+                f"{len(silent)} of {count} steps hold no messages, arguments or results",
+                {"steps": silent[:_NAMED], "count": len(silent)},
             )
         )  # fmt: skip
     calls = [s for s in steps if s.kind == "llm"]
@@ -142,7 +151,8 @@ def _of_steps(trace_id: str, steps: Sequence[Step], found: list[Finding]) -> flo
         found.append(
             Finding(
                 trace_id, None, "tokens_unknown", "warning",
-                f"{len(unpriced)} of {len(calls)} model calls do not say their tokens", {"steps": unpriced[:_NAMED], "count": len(unpriced)},
+                f"{len(unpriced)} of {len(calls)} model calls do not say their tokens",
+                {"steps": unpriced[:_NAMED], "count": len(unpriced)},
             )
         )  # fmt: skip
     return cost
@@ -156,7 +166,10 @@ def _skewed(drafts: Drafts) -> list[str]:
     return [
         step.step_id
         for step in drafts.steps
-        if any(drafts.steps[parent].start > step.start + SLACK_NS for parent in step.parents)
+        if any(
+            rule != "child_embedding" and drafts.steps[parent].start > step.start + SLACK_NS
+            for parent, (rule, _) in step.parents.items()
+        )
     ]
 
 

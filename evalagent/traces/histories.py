@@ -4,87 +4,12 @@ Only what is new since the history that a call continues is looked at, so a run 
 Rules (confidence): result_id (1.0), result_position (0.95), history (0.9), result_text (0.8), text (0.7), retry (0.6).
 """
 
-import re
-from bisect import bisect_right, insort
+from bisect import bisect_right
 
 from evalagent.model import Message, ToolAnswer
-from evalagent.traces.drafting import Draft, Drafts, Request
+from evalagent.traces.drafts import Draft, Drafts, Request
+from evalagent.traces.producers import CANDIDATES, Producers
 from evalagent.traces.unwrapping import canonical, collapsed, plain
-
-_LINE = 3
-_ANCHOR = 12
-_CANDIDATES = 16
-_WORD = re.compile(r"\w+")
-
-
-class Producers:
-    """Texts that steps put out, found again as a line or inside a longer text.
-
-    A longer text is searched by anchors: the first 12 characters of each output from its first word on; outputs that
-    begin alike are told apart by longer anchors.
-    """
-
-    def __init__(self) -> None:
-        self._texts: dict[str, list[tuple[int, int, int]]] = {}
-        self._anchors: dict[int, dict[str, list[tuple[str, int]]]] = {}
-
-    def put(self, text: str, start: int, end: int, number: int) -> None:
-        """A step's output; `start` and `end` in ns, `number` its place."""
-        text = collapsed(text)
-        if len(text) < _LINE:
-            return
-        known = self._texts.get(text)
-        if known is None:
-            known = self._texts[text] = []
-            self._anchor(text)
-        insort(known, (end, start, number))
-
-    def _anchor(self, text: str) -> None:
-        word = _WORD.search(text)
-        lead = word.start() if word is not None else len(text)
-        size = _ANCHOR
-        while lead + size <= len(text):
-            bucket = self._anchors.setdefault(size, {}).setdefault(text[lead : lead + size], [])
-            if len(bucket) < _CANDIDATES:
-                bucket.append((text, lead))
-                return
-            size *= 2
-
-    def makers(self, text: str, moment: int) -> list[int]:
-        """Of the steps with exactly this output that had ended by then, the latest and those at the same time."""
-        known = self._texts.get(text)
-        upto = bisect_right(known, (moment, moment, 1 << 62)) if known else 0
-        if not known or not upto:
-            return []
-        near = known[max(0, upto - _CANDIDATES) : upto]
-        latest = max(start for _, start, _ in near)
-        return [number for end, start, number in near if end > latest or start == latest]
-
-    def inside(self, text: str) -> list[str]:
-        """The outputs that stand in a text, as a line of it or as a part of at least 12 characters; not those that stand
-        inside another one found."""
-        found: dict[str, None] = {}
-        for line in text.splitlines():
-            line = collapsed(line)
-            if line in self._texts:
-                found[line] = None
-        whole = collapsed(text)
-        if whole in self._texts:
-            found[whole] = None
-        upto = -1
-        for word in _WORD.finditer(whole) if self._anchors else ():
-            at = word.start()
-            for size, anchors in self._anchors.items():
-                for known, lead in anchors.get(whole[at : at + size], ()):
-                    if at >= lead and at - lead + len(known) > upto and whole.startswith(known, at - lead):
-                        found[known] = None
-                        upto = at - lead + len(known)
-            if len(found) >= 4 * _CANDIDATES:
-                break
-        if len(found) < 2:
-            return list(found)
-        longest = sorted(found, key=lambda t: (-len(t), t))[: 4 * _CANDIDATES]
-        return [t for at, t in enumerate(longest) if not any(t in longer for longer in longest[:at])][:_CANDIDATES]
 
 
 class Histories:
@@ -98,6 +23,11 @@ class Histories:
         self._by_text: dict[str, list[tuple[int, int]]] = {}
         self._results: dict[str, list[tuple[int, int]]] = {}
         self._producers = Producers()
+        self._tools_by_id = {
+            step.observation.call_id: number
+            for number, step in enumerate(drafts.steps)
+            if step.kind in ("tool", "handoff") and not step.virtual and step.observation.call_id
+        }
         self._first_seen: dict[int, int] = {}
         self._open: dict[int, list[Request | None]] = {}
         self._given: dict[int, list[tuple[int, str, float]]] = {}
@@ -171,7 +101,7 @@ class Histories:
             if not known:
                 continue
             prefix = core[:size]
-            matching = [k for k in known[-_CANDIDATES:] if self._drafts.steps[k].core == prefix]
+            matching = [k for k in known[-CANDIDATES:] if self._drafts.steps[k].core == prefix]
             if matching:
                 following = core[size] if size < len(core) else None
                 replied = [
@@ -239,7 +169,7 @@ class Histories:
         if not known:
             return None
         best: Request | None = None
-        for request in reversed(known[-_CANDIDATES * 4 :]):
+        for request in reversed(known[-CANDIDATES * 4 :]):
             if request.llm == number or request.name != name:
                 continue
             if self._drafts.steps[request.llm].start <= step.start:
@@ -282,18 +212,12 @@ class Histories:
         return next((i for i, r in enumerate(opened) if r is not None and r.id == answer.id), None)
 
     def _known(self, known: list[Request] | None, step: Draft, number: int) -> Request | None:
-        for request in reversed((known or [])[-_CANDIDATES * 4 :]):
+        for request in reversed((known or [])[-CANDIDATES * 4 :]):
             if request.llm != number and self._drafts.steps[request.llm].start <= step.start:
                 return request
         return known[-1] if known and known[-1].llm != number else None
 
     def _tool_by_id(self, identity: str) -> int | None:
-        if not hasattr(self, "_tools_by_id"):
-            self._tools_by_id = {
-                s.observation.call_id: n
-                for n, s in enumerate(self._drafts.steps)
-                if s.kind in ("tool", "handoff") and not s.virtual and s.observation.call_id
-            }
         return self._tools_by_id.get(identity)
 
     def _answered(self, number: int, request: Request, answer: ToolAnswer, rule: str, confidence: float) -> None:
@@ -321,7 +245,7 @@ class Histories:
         text = plain(answer.content)
         if not text:
             return
-        for end, tool in reversed(self._results.get(text, ())[-_CANDIDATES:] if text in self._results else ()):
+        for end, tool in reversed(self._results.get(text, ())[-CANDIDATES:] if text in self._results else ()):
             same = answer.name is None or self._drafts.steps[tool].name == answer.name
             if same and end <= step.start and tool != number:
                 self._edge(number, tool, "result_text", 0.8)

@@ -72,14 +72,10 @@ def price_of(model: str | None, prices: Mapping[str, Json] | None = None) -> Pri
         own = (prices or {}).get(name)
         if isinstance(own, Price):
             return own
-        if isinstance(own, Mapping) and _is_number(own.get("input")) and _is_number(own.get("output")):
-            reads, writes = own.get("cache_read"), own.get("cache_write")
-            return Price(
-                float(own["input"]),
-                float(own["output"]),
-                float(reads) if _is_number(reads) else None,
-                float(writes) if _is_number(writes) else None,
-            )
+        if isinstance(own, Mapping):
+            sides = [_amount(own.get(key)) for key in ("input", "output", "cache_read", "cache_write")]
+            if sides[0] is not None and sides[1] is not None:
+                return Price(sides[0], sides[1], sides[2], sides[3])
     return PRICES.get(plain)
 
 
@@ -93,8 +89,8 @@ def bare_name(model: str) -> str:
     return _DATE.sub("", name)
 
 
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _amount(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def cost_of(

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Sequence
 
-from evalagent.traces.drafting import Draft
+from evalagent.traces.drafts import Draft
 
 
 def cut_cycles(steps: Sequence[Draft]) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 
 from evalagent.model import ToolRequest
-from evalagent.traces.drafting import Draft, Drafts, Request
+from evalagent.traces.drafts import Draft, Drafts, Request
 from evalagent.traces.unwrapping import canonical
 
 SLACK_NS = 1_000_000

@@ -4,7 +4,7 @@ lost their context in a thread."""
 from dataclasses import dataclass
 
 from evalagent.model import Edge, Message
-from evalagent.traces.drafting import Draft, Drafts, Request
+from evalagent.traces.drafts import Draft, Drafts, Request
 from evalagent.traces.grouping import Grouping
 from evalagent.traces.histories import Histories
 from evalagent.traces.unwrapping import canonical, collapsed
@@ -38,8 +38,8 @@ class Strand:
 
 
 def orphan_tools(strands: list[Strand]) -> None:
-    """A trace of tools alone is the lost part of another: joined by the call's id, or by name and arguments if these are
-    unique within the service and ten minutes."""
+    """A trace of tools alone is the lost part of another: joined by the call's id, or by name and arguments where these
+    are unique within the service and ten minutes."""
     lost = [s for s in strands if s.drafts.steps and all(d.kind in ("tool", "handoff") for d in s.drafts.steps)]
     if not lost:
         return

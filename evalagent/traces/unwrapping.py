@@ -26,7 +26,7 @@ _LITERAL_LIMIT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A value read from text that should be JSON. `truncated`: it was cut, and `value` is what stands before the cut."""
+    """A value read from text that should be JSON. `truncated`: it was cut; `value` is what stands before the cut."""
 
     value: Json
     truncated: bool = False
@@ -227,7 +227,7 @@ class Result:
 
 
 def result(value: Json) -> Result:
-    """A tool's result: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Vercel and MCP results unwrapped.
+    """A tool's result: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Vercel, MCP results unwrapped.
 
     Where the packing says that the call failed, the saying is kept: `{"status": "error", "content": ...}`.
     """

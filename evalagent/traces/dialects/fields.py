@@ -1,8 +1,8 @@
 """Readings that several dialects share: numbers, errors, tokens, graph places, names of hand-offs."""
 
 import re
-from functools import lru_cache
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from evalagent.model import Json, Span, Tokens
 from evalagent.traces import attributes as names

@@ -1,4 +1,4 @@
-"""OpenInference (Arize): LangChain, LangGraph, OpenAI Agents, smolagents, CrewAI, Agno, AutoGen, LlamaIndex and others."""
+"""OpenInference (Arize): LangChain, OpenAI Agents, smolagents, CrewAI, Agno, AutoGen, LlamaIndex and others."""
 
 from collections.abc import Mapping
 
@@ -189,8 +189,8 @@ def _retrieval(observation: Observation, source: Source) -> None:
         for key, value in attributes.items()
         if key.startswith(prefix)
     ]
-    shape = nested(pairs) if pairs else {}
-    items = [shape[key] for key in sorted(shape, key=lambda k: (len(k), k))] if isinstance(shape, dict) else []
+    shape = nested(pairs)
+    items = [shape[key] for key in sorted(shape, key=lambda k: (len(k), k))]
     documents = [item.get("document", item) for item in items if isinstance(item, dict)]
     observation.texts = tuple(str(d["content"]) for d in documents if isinstance(d, dict) and d.get("content"))
     if documents:

@@ -15,7 +15,7 @@ _MCP_SCOPE = "opentelemetry.instrumentation.mcp"
 _KINDS = {"workflow": "workflow", "agent": "agent", "task": "node", "tool": "tool", "handoff": "handoff"}
 _SUFFIX = re.compile(r"\.(workflow|agent|task|tool|handoff)$")
 _MCP_NOISE = ("ResponseStreamWriter", "RequestStreamWriter")
-_USAGE = re.compile(r"(?P<key>prompt_tokens|completion_tokens)=(?P<value>\d+)")
+_USAGE = re.compile(r"(?<!\w)(?P<key>prompt_tokens|completion_tokens)=(?P<value>\d+)")
 
 
 def speaks(span: Span) -> bool:
@@ -86,7 +86,7 @@ def _model_call(observation: Observation, source: Source) -> None:
     if not observation.tools:
         pairs = [(k[len(names.TL_FUNCTIONS) :], v) for k, v in attributes.items() if k.startswith(names.TL_FUNCTIONS)]
         shape = nested(pairs)
-        if pairs and isinstance(shape, dict):
+        if pairs:
             observation.tools = source.reader.tools([shape[key] for key in sorted(shape, key=lambda k: (len(k), k))])
 
 

@@ -1,0 +1,100 @@
+"""Steps in the making, and the calls between them."""
+
+from dataclasses import dataclass, field
+
+from evalagent.model import Container, Edge, Json, Message
+from evalagent.traces.forest import Forest
+from evalagent.traces.observing import Observation
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One tool call that a model asked for, and what became of it."""
+
+    llm: int
+    position: int
+    id: str | None
+    name: str
+    arguments: Json
+    text: str
+    """The arguments' canonical text."""
+    step: int | None = None
+    """The draft that ran it."""
+    container: int | None = None
+    """The agent's span that ran it, where there is no tool span."""
+    answered: int | None = None
+    """The first draft whose input holds the answer."""
+    answer: Json = None
+    foreign: tuple[str, str] | None = None
+    """Trace and step id of the tool that ran it in a trace of its own."""
+
+    @property
+    def used(self) -> bool:
+        return self.step is not None or self.container is not None or self.foreign is not None
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A step in the making. `at` is its span's place in the forest (of a virtual one, the requesting span's)."""
+
+    at: int
+    step_id: str
+    kind: str
+    name: str
+    observation: Observation
+    start: int
+    end: int
+    span_ids: list[str]
+    agent_at: int = -1
+    """Place of the nearest agent around it; -1 for none."""
+    agent: str | None = None
+    node: str | None = None
+    attempt: int = 0
+    virtual: bool = False
+    request: Request | None = None
+    requests: list[Request] = field(default_factory=list)
+    parents: dict[int, tuple[str, float]] = field(default_factory=dict)
+    children: list[int] = field(default_factory=list)
+    core: tuple[Message, ...] = ()
+    """Messages without the instructions that lead them."""
+    continues: int | None = None
+    fresh: tuple[Message, ...] = ()
+    """Messages that are new since the step it continues."""
+    answered_in: list[int] = field(default_factory=list)
+    readers: list[int] = field(default_factory=list)
+    """The calls that go on from its result, whether or not their input was captured."""
+    afar: list[Edge] = field(default_factory=list)
+    """Parents in other traces."""
+    asked_afar: str | None = None
+    answer: Json = None
+    """A virtual step's result, as a later input gave it."""
+
+
+@dataclass(slots=True)
+class Drafts:
+    """All drafts of one trace in order of start, and what the other spans are."""
+
+    forest: Forest
+    observations: list[Observation]
+    steps: list[Draft]
+    by_span: dict[int, int]
+    """Span place -> draft; twins too."""
+    containers: list[Container]
+    ignored: dict[str, str]
+    agents: list[int]
+    """For each span the nearest agent container around it or itself; -1 for none."""
+    summed: list[str] = field(default_factory=list)
+    """Steps whose tokens are those of all steps of their container: nothing finer is known."""
+
+    def add(self, child: int, parent: int, rule: str, confidence: float) -> bool:
+        """Add an edge, unless it is there or from a step to itself."""
+        if child == parent:
+            return False
+        known = self.steps[child].parents
+        if parent in known:
+            if known[parent][1] < confidence:
+                known[parent] = (rule, confidence)
+            return False
+        known[parent] = (rule, confidence)
+        self.steps[parent].children.append(child)
+        return True

@@ -1,0 +1,82 @@
+"""Texts that steps put out, found again in what later steps were given."""
+
+import re
+from bisect import bisect_right, insort
+
+from evalagent.traces.unwrapping import collapsed
+
+_LINE = 3
+_ANCHOR = 12
+CANDIDATES = 16
+"""At most so many makers, and outputs that begin alike, are looked at for one text."""
+_WORD = re.compile(r"\w+")
+
+
+class Producers:
+    """Texts that steps put out, found again as a line or inside a longer text.
+
+    A longer text is searched by anchors: the first 12 characters of each output from its first word on; outputs that
+    begin alike are told apart by longer anchors.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[tuple[int, int, int]]] = {}
+        self._anchors: dict[int, dict[str, list[tuple[str, int]]]] = {}
+
+    def put(self, text: str, start: int, end: int, number: int) -> None:
+        """A step's output; `start` and `end` in ns, `number` its place."""
+        text = collapsed(text)
+        if len(text) < _LINE:
+            return
+        known = self._texts.get(text)
+        if known is None:
+            known = self._texts[text] = []
+            self._anchor(text)
+        insort(known, (end, start, number))
+
+    def _anchor(self, text: str) -> None:
+        word = _WORD.search(text)
+        lead = word.start() if word is not None else len(text)
+        size = _ANCHOR
+        while lead + size <= len(text):
+            bucket = self._anchors.setdefault(size, {}).setdefault(text[lead : lead + size], [])
+            if len(bucket) < CANDIDATES:
+                bucket.append((text, lead))
+                return
+            size *= 2
+
+    def makers(self, text: str, moment: int) -> list[int]:
+        """Of the steps with exactly this output that had ended by then, the latest and those at the same time."""
+        known = self._texts.get(text)
+        upto = bisect_right(known, (moment, moment, 1 << 62)) if known else 0
+        if not known or not upto:
+            return []
+        near = known[max(0, upto - CANDIDATES) : upto]
+        latest = max(start for _, start, _ in near)
+        return [number for end, start, number in near if end > latest or start == latest]
+
+    def inside(self, text: str) -> list[str]:
+        """The outputs that stand in a text, as a line of it or as a part of 12 characters or more; not those that stand
+        inside another one found."""
+        found: dict[str, None] = {}
+        for line in text.splitlines():
+            line = collapsed(line)
+            if line in self._texts:
+                found[line] = None
+        whole = collapsed(text)
+        if whole in self._texts:
+            found[whole] = None
+        upto = -1
+        for word in _WORD.finditer(whole) if self._anchors else ():
+            at = word.start()
+            for size, anchors in self._anchors.items():
+                for known, lead in anchors.get(whole[at : at + size], ()):
+                    if at >= lead and at - lead + len(known) > upto and whole.startswith(known, at - lead):
+                        found[known] = None
+                        upto = at - lead + len(known)
+            if len(found) >= 4 * CANDIDATES:
+                break
+        if len(found) < 2:
+            return list(found)
+        longest = sorted(found, key=lambda t: (-len(t), t))[: 4 * CANDIDATES]
+        return [t for at, t in enumerate(longest) if not any(t in longer for longer in longest[:at])][:CANDIDATES]
