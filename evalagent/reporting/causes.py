@@ -83,9 +83,15 @@ def groups(book: Ledger, lines: Mapping[tuple[str, int | None], RunLine], anchor
                 _quotes(shown[key], lines),
                 advice(first.category, first.reason, first.aspect),
                 costly[key],
+                sum(unsure(book, run) for run in mine.values()),
             )
         )
     return tuple(found)
+
+
+def unsure(book: Ledger, run: Unit) -> bool:
+    """Whether it is ambiguous which step began a run's failure."""
+    return any(book.attributions[t.trace_id].ambiguous for t in run.traces if t.trace_id in book.attributions)
 
 
 def recommendations(found: tuple[CauseGroup, ...], failed: int) -> tuple[Recommendation, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from evalagent.model import Attribution, Finding, Json, Step, Trace
-from evalagent.reporting.causes import title_of
+from evalagent.reporting.causes import title_of, unsure
 from evalagent.reporting.drawing import draw
 from evalagent.reporting.ledger import Ledger
 from evalagent.reporting.naming import Anchors, where
@@ -45,7 +45,7 @@ def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors) -
         first_failing=f"step {names[first]}, {where(book.steps[first])}" if first else "",
         first_failing_anchor=places.get(first) if first else None,
         causes=_causes(book, run, names, places),
-        ambiguous=any(a.ambiguous for a in _attributions(book, run)),
+        ambiguous=unsure(book, run),
         recovered=_recovered(book, run, names),
         steps=steps,
         steps_left_out=len(names) - len(steps),
@@ -82,7 +82,10 @@ def _marks(book: Ledger, run: Unit) -> dict[Key, tuple[str, ...]]:
         own = attribution.trace_id
         first = [attribution.first_failing_step] if attribution.first_failing_step else []
         for mark, step_ids in (
-            ("root cause", [cause.step_id for cause in attribution.root_causes]),
+            (
+                "possible cause" if attribution.ambiguous else "root cause",
+                [cause.step_id for cause in attribution.root_causes],
+            ),
             ("first failing", first),
             ("on the way", [step_id for cause in attribution.root_causes for step_id in cause.path]),
             ("recovered", [recovered.step_id for recovered in attribution.recovered]),

@@ -189,7 +189,7 @@ def _boxes(nodes: Sequence[Node]) -> tuple[list[Box], float, float]:
 
 
 def _badge(node: Node) -> str:
-    return " · ".join(mark for mark in node.marks if mark != "on the way")
+    return " · ".join(mark.replace("failing", "fail") for mark in node.marks if mark != "on the way")
 
 
 def _height(node: Node) -> float:

@@ -20,7 +20,7 @@ def headline(
 ) -> Headline:
     """Each answer in one or two sentences, with n and interval."""
     return Headline(
-        _WORDS[record.verdict], _works(record, card), _breaks(record, card, causes), _first(record, to_do, not_judged)
+        _WORDS[record.verdict], _works(record, card), _breaks(card, causes), _first(record, to_do, not_judged)
     )
 
 
@@ -46,15 +46,16 @@ def _works(record: RunRecord, card: Scorecard) -> str:
     return " ".join(said)
 
 
-def _breaks(record: RunRecord, card: Scorecard, causes: Sequence[CauseGroup]) -> str:
-    failed = card.success.n - card.success.passed
+def _breaks(card: Scorecard, causes: Sequence[CauseGroup]) -> str:
+    failed, what = card.success.n - card.success.passed, "run" if card.unit == "trial" else "trace"
     if causes:
         top = causes[0]
+        unsure = f" Ambiguous in {top.ambiguous}: it may have begun elsewhere." if top.ambiguous else ""
         costly = f", {top.costly} of them costly" if top.costly else ""
         place = f" in the {top.where}" if top.where and not top.where.startswith(("the ", "no ", "several ")) else ""
         return (
-            f"{top.title}{place}: {len(top.runs)} of {counted(failed, 'failed run')}{costly},"
-            f" {percent(top.rate)} of judged runs ({span(top.interval)})."
+            f"{top.title}{place}: {len(top.runs)} of {counted(failed, f'failed {what}')}{costly},"
+            f" {percent(top.rate)} of judged {what}s ({span(top.interval)}).{unsure}"
         )
     if card.success.n and not failed:
         return "Nothing that was judged failed."

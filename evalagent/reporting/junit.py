@@ -82,10 +82,9 @@ def _where(report: Report, run: RunLine) -> list[str]:
     """First failing step and root causes, for those who read only the CI log."""
     for detail in report.failed:
         if detail.line.case_id == run.case_id and detail.line.trial == run.trial:
+            word = "possible cause" if detail.ambiguous else "root cause"
             said = [f"first failing step: {detail.first_failing}"] if detail.first_failing else []
-            said += [
-                f"root cause: {cause.title}, {cause.where}: {line(cause.reason, 300)}" for cause in detail.causes[:3]
-            ]
+            said += [f"{word}: {cause.title}, {cause.where}: {line(cause.reason, 300)}" for cause in detail.causes[:3]]
             said += [f"world: {change.state}: {change.text}" for change in detail.world if change.state in _WRONG][:10]
             return said
     return []

@@ -54,20 +54,27 @@ def render(report: Report) -> str:
     if report.causes:
         out += ["## What breaks it", "", *_causes(report), "", "## What to do", "", *_to_do(report), ""]
     if report.failed:
-        out += ["## Failed runs", ""]
+        out += [f"## Failed {_what(report)}s", ""]
         for detail in report.failed[:FAILED_SHOWN]:
             out += [*_detail(detail), ""]
         left = len(report.failed) + report.failed_left_out - FAILED_SHOWN
         out += (
-            [f"{counted(left, 'more failed run')} not told here: see report.html and trials.jsonl.", ""]
-            if left > 0
-            else []
+            [f"{counted(left, f'more failed {_what(report)}')} not told here: see report.html.", ""] if left > 0 else []
         )
     if report.to_read:
-        out += ["## Passing runs to read", "", *(f"- {md(r.line.name)}: {md(r.why)}" for r in report.to_read), ""]
+        out += [
+            f"## Passing {_what(report)}s to read",
+            "",
+            *(f"- {md(r.line.name)}: {md(r.why)}" for r in report.to_read),
+            "",
+        ]
     out += ["## Budgets", "", *_budgets(report), "", "## Not judged", "", *_not_judged(report), ""]
     out += ["## Health of the traces", "", *_health(report), "", "## Receipt and versions", "", *_receipt(report)]
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+def _what(report: Report) -> str:
+    return "run" if report.unit == "trial" else "trace"
 
 
 def _numbers(report: Report) -> list[str]:
@@ -117,21 +124,23 @@ def _traces(report: Report) -> list[str]:
 
 
 def _causes(report: Report) -> list[str]:
+    what = _what(report)
     rows = [
         (
             md(cause.title) + (f" ({md(cause.where)})" if cause.where else ""),
-            str(len(cause.runs)),
+            f"{len(cause.runs)}" + (f" ({cause.ambiguous} ambiguous)" if cause.ambiguous else ""),
             f"{percent(cause.rate)} of {cause.n}, {span(cause.interval)}",
             md(cause.quotes[0].text, 200) if cause.quotes else "",
         )
         for cause in report.causes[:_ROWS]
     ]
-    return _table(("root cause", "failed runs", "share of judged runs", "for example"), rows)
+    return _table(("root cause", f"failed {what}s", f"share of judged {what}s", "for example"), rows)
 
 
 def _to_do(report: Report) -> list[str]:
+    what = f"failed {_what(report)}"
     return [
-        f"{place}. {md(item.text)} Accounts for {counted(item.runs, 'failed run')} of {item.of}: {md(item.cause)}."
+        f"{place}. {md(item.text)} Accounts for {counted(item.runs, what)} of {item.of}: {md(item.cause)}."
         for place, item in enumerate(report.recommendations[:10], 1)
     ]
 
@@ -145,7 +154,8 @@ def _detail(detail: RunDetail) -> list[str]:
         :6
     ]
     out += [f"- First failing step: {md(detail.first_failing)}"] if detail.first_failing else []
-    out += [f"- Root cause: {md(c.title)}, {md(c.where)}: {md(c.reason, 300)}" for c in detail.causes[:3]]
+    cause = "Possible cause" if detail.ambiguous else "Root cause"
+    out += [f"- {cause}: {md(c.title)}, {md(c.where)}: {md(c.reason, 300)}" for c in detail.causes[:3]]
     out += ["- Which step began it is ambiguous."] if detail.ambiguous else []
     failing = [step for step in detail.steps if step.verdict == "fail"]
     out += [f"- Step {s.number} ({md(s.kind)} {md(s.name, 60)}) fail: {md(s.reason, 240)}" for s in failing[:5]]
@@ -173,7 +183,7 @@ def _budgets(report: Report) -> list[str]:
         )
         for line in report.budgets
     ]
-    return _table(("", "limit of a run", "p50", "p95", "total", "n", "over the limit"), rows)
+    return _table(("", f"limit of a {_what(report)}", "p50", "p95", "total", "n", "over the limit"), rows)
 
 
 def _not_judged(report: Report) -> list[str]:

@@ -86,6 +86,8 @@ class CauseGroup:
     advice: str
     costly: int
     """How many of its runs are of a costly case."""
+    ambiguous: int
+    """How many of its runs may as well have begun elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class StepLine:
     reason: str
     own_fault: str | None
     marks: tuple[str, ...]
-    """root cause, first failing step, on the way, recovered."""
+    """root cause (or possible cause, where it is ambiguous), first failing, on the way, recovered."""
     error: str | None
     input: str
     output: str

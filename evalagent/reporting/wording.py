@@ -12,6 +12,9 @@ _UNPRINTABLE = re.compile(
 )
 
 
+_TOLD_ELSEWHERE = frozenset({"category", "own_fault"})
+
+
 def bounded(text: str, limit: int) -> str:
     """A text without characters that cannot be shown (or that turn the order of others), cut with the rest counted."""
     rest = len(text) - limit
@@ -47,7 +50,8 @@ def quotes(evidence: Json, limit: int = 300, most: int = 4) -> tuple[str, ...]:
     if evidence is None or evidence in ("", [], {}):
         return ()
     if isinstance(evidence, dict):
-        parts = [f"{name}: {value(part, limit)}" for name, part in evidence.items() if part not in (None, "", [], {})]
+        told = {name: part for name, part in evidence.items() if name not in _TOLD_ELSEWHERE}
+        parts = [f"{name}: {value(part, limit)}" for name, part in told.items() if part not in (None, "", [], {})]
     elif isinstance(evidence, list | tuple):
         parts = [value(part, limit) for part in evidence]
     else:

@@ -10,12 +10,13 @@ none. Where every case is 0 or 1 it is exactly Clopper-Pearson, which is then co
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betaincinv
+from typing import TYPE_CHECKING
 
 from evalagent.statistics.passes import Counts, per_case
+
+if TYPE_CHECKING:  # half a second that a run of one case has no use for
+    import numpy as np
+    from numpy.typing import NDArray
 
 DRAWS = 10_000
 _CHUNK = 2_000_000  # weights held at once, 16 MB
@@ -66,17 +67,23 @@ def _mean_interval(values: Sequence[float], sizes: Sequence[int], seed: int, con
         return None
     tail = (1 - confidence) / 2
     if all(value in (0.0, 1.0) for value in values) and len(set(sizes)) == 1:
+        from scipy.special import betaincinv
+
         successes, cases = sum(values), len(values)
         low = float(betaincinv(successes, cases - successes + 1, tail)) if successes else 0.0
         high = float(betaincinv(successes + 1, cases - successes, 1 - tail)) if successes < cases else 1.0
         return Interval(low, high, "Clopper-Pearson over cases")
+    import numpy as np
+
     seen, unseen = _weighted(sorted(zip(values, sizes, strict=True)), seed)
     low, high = float(np.quantile(seen, tail)), float(np.quantile(seen + unseen, 1 - tail))
     return Interval(max(low, 0.0), min(high, 1.0), "resampled over cases, with one unseen case")
 
 
-def _weighted(cases: Sequence[tuple[float, int]], seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _weighted(cases: Sequence[tuple[float, int]], seed: int) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
     """For each draw the weighted mean of the values with the unseen case as 0, and the share of the unseen case."""
+    import numpy as np
+
     generator = np.random.default_rng(seed)
     values = np.array([value for value, _ in cases])
     sizes = np.array([size for _, size in cases], dtype=float)

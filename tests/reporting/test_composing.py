@@ -3,8 +3,8 @@ from dataclasses import replace
 
 from evalagent.model import Attribution, Step
 from evalagent.records import JudgeUse
+from evalagent.reporting import html, junit, markdown, wording
 from evalagent.reporting import json as report_json
-from evalagent.reporting import wording
 from evalagent.reporting.composing import FAILED_SHOWN, compose
 from evalagent.statistics.intervals import Interval
 from tests.reporting.library_desk import library_desk, loose_traces
@@ -143,3 +143,13 @@ def test_what_is_not_known_is_said_and_not_shown_as_zero() -> None:
     assert wording.span(None) == "no interval from so few"
     assert wording.span(Interval(0.525, 0.931, "")) == "95 % interval 52–93 %"
     assert wording.number(0.0) == "0"
+
+
+def test_a_cause_that_is_not_certain_is_called_possible_everywhere() -> None:
+    unsure = tuple(replace(a, ambiguous=True) if a.root_causes else a for a in RUN.attributions)
+    report = compose(replace(RUN, attributions=unsure))
+    assert report.causes[0].ambiguous == 4
+    assert "Ambiguous in 4" in report.headline.breaks
+    for text in (html.render(report), markdown.render(report), junit.render(report)):
+        assert "possible cause" in text.lower()
+        assert "root cause:" not in text.lower()

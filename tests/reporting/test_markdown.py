@@ -83,4 +83,4 @@ def test_it_fits_into_a_comment_even_for_many_failures() -> None:
     many = loose_traces(1, *["fail"] * 400)
     text = markdown.render(compose(many))
     assert len(text) < 65_536
-    assert "more failed runs not told here" in text
+    assert "more failed traces not told here" in text
