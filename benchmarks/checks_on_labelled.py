@@ -30,7 +30,6 @@ def trace_of(run: dict[str, Any]) -> Trace:
     if system:
         history.append(Message("system", system))
     waiting: list[tuple[ToolRequest, str]] = []
-    user_since: str | None = None
     results_since: list[str] = []
     asker: str | None = None
     task = None
@@ -40,12 +39,10 @@ def trace_of(run: dict[str, Any]) -> Trace:
             text = output if isinstance(output, str) else json.dumps(output)
             history.append(Message("user", text))
             task = task or text
-            user_since = row["id"]
             continue
         if row["kind"] == "llm":
-            requests = []
-            for call in row.get("tool_calls") or _next_calls(run["steps"], at):
-                requests.append(ToolRequest(call.get("id") or f"c{at}", call["name"], call["arguments"]))
+            calls = row.get("tool_calls") or _next_calls(run["steps"], at)
+            requests = [ToolRequest(call.get("id") or f"c{at}", call["name"], call["arguments"]) for call in calls]
             reply = Message("assistant", output if isinstance(output, str) else "", tuple(requests))
             parents = [Edge(p, "data", 1.0) for p in results_since] or ([Edge(asker, "data", 1.0)] if asker else [])
             steps.append(
@@ -55,7 +52,7 @@ def trace_of(run: dict[str, Any]) -> Trace:
                 )
             )  # fmt: skip
             history.append(reply)
-            asker, results_since, user_since = row["id"], [], None
+            asker, results_since = row["id"], []
             waiting = [(r, row["id"]) for r in requests]
             continue
         request, by = next(((r, b) for r, b in waiting if r.name == row["name"]), (None, None))
@@ -93,6 +90,10 @@ def wilson(hits: int, n: int) -> str:
     return f"{hits}/{n} = {p:.0%} [{mid - half:.0%}, {mid + half:.0%}]"
 
 
+def said(name: str, bad: list[int], count: list[int]) -> None:
+    print(f"{name:12} error findings: passed {wilson(bad[0], count[0])}, failed {wilson(bad[1], count[1])}")
+
+
 def from_otlp(path: Path, runs: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Trace]]:
     """The same runs read and built from their spans, found again by `gen_ai.conversation.id`."""
     from evalagent.traces.building import build
@@ -120,7 +121,7 @@ def main() -> int:
     error_runs = [0, 0]
     first_hits = cause_hits = top_hits = named = gold_runs = 0
     for path in sorted(a.data.glob("*.steps.jsonl.gz")):
-        runs = [json.loads(line) for line in gzip.open(path)]
+        runs = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
         otlp = path.with_name(path.name.replace(".steps.", ".otlp."))
         pairs = from_otlp(otlp, runs) if a.otlp else [(run, trace_of(run)) for run in runs]
         bad = [0, 0]
@@ -134,7 +135,7 @@ def main() -> int:
                 fired[key][failed] += 1
             for f in findings:
                 if f.code == a.show:
-                    print("FAILED" if failed else "passed", run["trace_id"], f.step_id, f.severity, f.message[:250], f.evidence)
+                    print("FAILED" if failed else "passed", run["trace_id"], f.step_id, f.severity, f.message[:250])
             if run["gold"].get("root_cause") and not a.otlp:
                 gold_runs += 1
                 found = attribute(trace, decide(trace, findings, 0.7, show=False).verdicts, findings, failed)
@@ -143,18 +144,20 @@ def main() -> int:
                 causes = [c.step_id for c in found.root_causes]
                 top_hits += causes[:1] == [run["gold"]["root_cause"]]
                 cause_hits += run["gold"]["root_cause"] in causes
-        print(f"{path.name.split('.')[0]:12} error findings: passed {wilson(bad[0], count[0])}, failed {wilson(bad[1], count[1])}")
+        said(path.name.split(".")[0], bad, count)
         for side in (0, 1):
             runs_of[side] += count[side]
             error_runs[side] += bad[side]
-    print(f"{'all':12} error findings: passed {wilson(error_runs[0], runs_of[0])}, failed {wilson(error_runs[1], runs_of[1])}")
-    print(f"\n| code | severity | passed runs (n = {runs_of[0]}) | failed runs (n = {runs_of[1]}) | precision |\n|---|---|---|---|---|")
+    said("all", error_runs, runs_of)
+    print(f"\n| code | severity | passed runs (n = {runs_of[0]}) | failed runs (n = {runs_of[1]}) | precision |")
+    print("|---|---|---|---|---|")
     for (code, severity), (good, worse) in sorted(fired.items()):
         print(f"| `{code}` | {severity} | {good} | {worse} | {wilson(worse, good + worse)} |")
     if gold_runs:
         print(f"\nrules alone, runs with a person's label: a cause named {wilson(named, gold_runs)}")
         print(f"first failing step exact {wilson(first_hits, gold_runs)}")
-        print(f"root cause exact, first of the list {wilson(top_hits, gold_runs)}; anywhere in it {wilson(cause_hits, gold_runs)}")
+        print(f"root cause exact, first of the list {wilson(top_hits, gold_runs)}")
+        print(f"root cause exact, anywhere in it {wilson(cause_hits, gold_runs)}")
     return 0
 
 

@@ -8,6 +8,11 @@ from evalagent.checks.values import number_of, stated
 from evalagent.checks.wording import admits, asks, claims
 from evalagent.model import Expectation, Finding, Json, Step, Trace
 
+_READ = 20_000
+"""So much of an answer is read for what it claims."""
+_BROKEN = 50
+"""So many broken calls, the last ones, are looked for in it."""
+
 
 def answer_findings(trace: Trace, expectation: Expectation, calls: Calls) -> Iterator[Finding]:
     """`empty_answer`, `false_success` and `missing_value`."""
@@ -30,7 +35,7 @@ def _empty(trace: Trace) -> Iterator[Finding]:
 def _false_success(trace: Trace, calls: Calls) -> Iterator[Finding]:
     """A call failed or never ran, nothing made it good, and the answer claims it without a word of that."""
     step = calls.answering
-    text = _final_text(trace, step)
+    text = _final_text(trace, step)[:_READ]
     if step is None or not text or admits(text) or asks(text):
         return
     at = calls.positions[step.step_id]
@@ -40,7 +45,7 @@ def _false_success(trace: Trace, calls: Calls) -> Iterator[Finding]:
     ]
     if not broken:
         return
-    named = [s for s in broken if _mentions(text, s)]
+    named = [s for s in broken[-_BROKEN:] if _mentions(text, s)]
     if not (named or claims(text)):
         return
     decisive = (named or broken)[-1]

@@ -4,6 +4,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 import orjson
 
@@ -13,6 +14,9 @@ from evalagent.model import Json, Message, Step, Trace
 
 _NEXT = 20
 """So many later successes of one tool are looked at for the one that made a failure good."""
+_OTHERS = 200
+"""So many other tools are looked at for one that did the same."""
+_COMPARED = 50
 _MAX_LEAVES = 2_000
 
 
@@ -178,20 +182,20 @@ def _repair(call: Call, failure: Failure, later: _Later) -> Repair | None:
     if failure.cause == "refused":
         return None
     words = frozenset(name_words(call.step.name))
-    for name, others in later.tools.items():
+    for name, others in islice(later.tools.items(), _OTHERS):
         if name != call.step.name and (
             2 * len(words & others) > len(words | others) or _same_lookup(call, failure, name)
         ):
             return Repair(later.of_tool[name][-1].step.step_id, "a sister tool succeeded")
-    mine = [value for _, value in leaves(call.step.arguments)]
+    mine = [value for _, value in leaves(call.step.arguments)[:_COMPARED]]
     if mine and words:
         verb = name_words(call.step.name)[0]
-        for name in later.tools:
+        for name in islice(later.tools, _OTHERS):
             if name == call.step.name or name_words(name)[:1] != [verb]:
                 continue
             candidate = later.of_tool[name][-1]
-            theirs = [value for _, value in leaves(candidate.step.arguments)]
-            if all(value in theirs for value in mine[:50]):
+            theirs = {value for _, value in leaves(candidate.step.arguments)}
+            if all(value in theirs for value in mine):
                 return Repair(candidate.step.step_id, "another tool of the kind succeeded with the same arguments")
     return None
 
@@ -204,7 +208,7 @@ def _same_lookup(call: Call, failure: Failure, name: str) -> bool:
 
 def _corrects(call: Call, failure: Failure, later: Call) -> bool:
     """Whether a later success of the same tool did what this one tried: same target, or a bad argument put right."""
-    mine, theirs = leaves(call.step.arguments), leaves(later.step.arguments)
+    mine, theirs = leaves(call.step.arguments)[:_COMPARED], set(leaves(later.step.arguments))
     if failure.cause in ("not_found", "invalid"):
         return True
     targets = [(key, value) for key, value in mine if _identifying(key, value)]

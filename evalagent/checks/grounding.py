@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 
 from evalagent.checks.calls import Calls, leaves
 from evalagent.checks.settings import Settings
@@ -25,13 +26,14 @@ _MADE_UP = frozenset(
 """Words of keys whose value an agent chooses, generates or knows of itself."""
 _CODE = re.compile(r"#?(?=[^\s]*\d)[A-Za-z0-9][A-Za-z0-9_\-#./]{2,79}")
 _STRICT_CODE = re.compile(
-    r"#?(?:[A-Z]{1,6}[-_]?\d{3,}[A-Z0-9-]*|[A-Z]+[-_]\d+[A-Z0-9-]*|[A-Za-z]+_[A-Za-z0-9_]*\d{2,}|[0-9a-f]{8}-[0-9a-f-]{27})"
+    r"\b(?:[A-Z]{1,6}[-_]?\d{3,}[A-Z0-9-]*|[A-Z]+[-_]\d+[A-Z0-9-]*|[A-Za-z]+_[A-Za-z0-9_]*\d{2,}|[0-9a-f]{8}-[0-9a-f-]{27})"
 )
 _LETTERS = re.compile(r"[A-Z]{5,12}")
 _FACTORS = tuple(Decimal(f) for f in (100, 1000, 60, 3600, 24, 7, 12, 365, 1024, 1_000_000))
 _RECENT = 60
-_DEEP = 2_000
+_DEEP = 1_000
 """So many numbers of a trace are held against sums and differences; beyond that nothing is said of a number."""
+_ANSWER = 100_000
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -68,6 +70,8 @@ def _is_id(key: str, value: Json) -> bool:
     if _MADE_UP & set(words):
         return False
     named = bool(words) and (words[-1] in _ID_WORDS or (words[0] in _ID_WORDS and len(words) <= 2))
+    if len(str(value)) > 100:
+        return False
     text = str(value).strip()
     if isinstance(value, int):
         return named and words[-1] in ("id", "ids") and len(text.lstrip("-")) >= 3
@@ -121,7 +125,7 @@ def _odd_argument(key: str, value: Json, at: int, seen: Sightings, settings: Set
     if isinstance(value, str):
         found = days(value) if len(value) <= 30 else set()
         if found:
-            return all(_odd_day(day, at, seen) for day in found)
+            return all(_odd_day(day, at, seen, deep) for day in found)
     number = number_of(value)
     return number is not None and _odd_number(abs(number), at, seen, settings, deep)
 
@@ -136,9 +140,9 @@ def _odd_in_text(text: str, at: int, seen: Sightings, settings: Settings, deep: 
     odd += [
         "-".join(str(part) for part in day if part is not None)
         for day in sorted(days(text), key=str)
-        if day[0] is not None and _odd_day(day, at, seen)
+        if day[0] is not None and _odd_day(day, at, seen, deep)
     ]
-    odd += [code for code in dict.fromkeys(_STRICT_CODE.findall(text)) if not seen.knows(code, at)]
+    odd += [code for code in dict.fromkeys(_STRICT_CODE.findall(text[:_ANSWER])) if not seen.knows(code, at)]
     return odd
 
 
@@ -173,14 +177,15 @@ def _computed(value: Decimal, known: list[Decimal]) -> bool:
 _SMALL = frozenset(Decimal(n) for n in range(1, 13))
 
 
-def _odd_day(day: Day, at: int, seen: Sightings) -> bool:
+def _odd_day(day: Day, at: int, seen: Sightings, deep: list[int]) -> bool:
     """A day that was not seen and is not near one that was; with none seen, any day may be right."""
-    known = [other for other, first in seen.days.items() if first <= at]
-    if not known or any(day[1:] == other[1:] and (day[0] is None or other[0] in (None, day[0])) for other in known):
-        return False
     mine = _ordinal(day)
-    near = [o for o in map(_ordinal, known[-500:]) if o is not None]
-    return mine is not None and bool(near) and all(abs(mine - o) > 45 for o in near)
+    if mine is None or any(seen.days.get(d, at + 1) <= at for d in (day, (None, day[1], day[2]))) or deep[0] <= 0:
+        return False
+    deep[0] -= 1
+    known = (_ordinal(other) for other, first in islice(seen.days.items(), 5_000) if first <= at)
+    near = [other for other in known if other is not None]
+    return bool(near) and all(abs(mine - other) > 45 for other in near)
 
 
 def _ordinal(day: Day) -> int | None:

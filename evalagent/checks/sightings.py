@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 
 from evalagent.checks.calls import fresh_messages
-from evalagent.checks.values import Day, amounts, days
+from evalagent.checks.values import Day, amounts_and_days
 from evalagent.model import Expectation, Json, Message, Trace
 
 _WORD = re.compile(r"\w(?:[\w\-./#:@+]*\w)?")
 _RUN = re.compile(r"[^\W_]+")
+_DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d{3,}")
 _ESCAPES = re.compile(r"\\[nrtu/\"]")
 _STRIP = re.compile(r"[\W_]+")
@@ -30,6 +31,8 @@ class Sightings:
     days: dict[Day, int] = field(default_factory=dict)
     amounts: list[tuple[int, Decimal]] = field(default_factory=list)
     """Distinct amounts in the order of their first sighting."""
+    read: set[str] = field(default_factory=set)
+    """Texts taken in already: a result stands in the call and again in every history after it."""
     blind: int = 1 << 60
     """From this position on something that was given is not in the trace, so that absence proves nothing."""
 
@@ -70,6 +73,9 @@ class Sightings:
                 self._add_text(str(item), at)
 
     def _add_text(self, text: str, at: int, plain: bool = False) -> None:
+        if text in self.read:
+            return
+        self.read.add(text)
         if "\\" in text:
             text = _ESCAPES.sub(" ", text)
         tokens = self.tokens
@@ -84,12 +90,13 @@ class Sightings:
             if not low.isalpha() and not low.isdigit():
                 for digits in _DIGITS.findall(low):
                     tokens.setdefault(digits, at)
-        if plain or not any(c.isdigit() for c in text):
+        if plain or _DIGIT.search(text) is None:
             return
-        for amount in amounts(text):
+        found, named = amounts_and_days(text)
+        for amount in found:
             for value in amount.values:
                 self._add_number(abs(value), at)
-        for day in days(text):
+        for day in sorted(named, key=str):
             self.days.setdefault(day, at)
 
     def _add_number(self, value: Decimal, at: int) -> None:

@@ -1,7 +1,7 @@
 """Numbers, amounts and days in text, however they are written: 4900 cents = $49.00; 2024-05-03 = May 3, 2024."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -41,8 +41,17 @@ Day = tuple[int | None, int, int]
 
 def amounts(text: str) -> Iterator[Amount]:
     """Every number in a text, its dates left out."""
+    return amounts_and_days(text)[0]
+
+
+def amounts_and_days(text: str) -> tuple[Iterator[Amount], set[Day]]:
+    """Both at once, for a text that is read once only."""
     text = text[:_LIMIT]
-    taken = [span for span, _ in _dates(text)]
+    dates = _dates(text)
+    return _amounts(text, [span for span, _ in dates]), {day for _, found in dates for day in found}
+
+
+def _amounts(text: str, taken: Sequence[tuple[int, int]]) -> Iterator[Amount]:
     at = 0
     for match in _NUMBER.finditer(text):
         while at < len(taken) and taken[at][1] <= match.start():
@@ -144,7 +153,8 @@ def stated(value: Json, text: str) -> bool:
     if isinstance(value, str):
         wanted = days(value)
         if len(wanted) >= 1 and any(p.fullmatch(value.strip()[:10]) or p.fullmatch(value.strip()) for p in _DATES):
-            return any(_same_day(one, other) for one in wanted for other in days(text))
+            there = days(text)
+            return any(_same_day(one, other) for one in wanted for other in there)
     number = number_of(value)
     if number is None:
         plain = plain_text(str(value))
