@@ -7,6 +7,7 @@ from prefect import flow, unmapped
 from tasks.attribute import attribute
 from tasks.check import check
 from tasks.collect import collect, collection
+from tasks.concurrency import task_runner
 from tasks.futures import answers_of
 from tasks.ingest import ingest
 from tasks.instrument import instrument
@@ -18,7 +19,7 @@ from tasks.scorecard import scorecard
 from tasks.steps import build_steps
 
 
-@flow(name="evalagent", flow_run_name="{suite}")
+@flow(name="evalagent", flow_run_name="{suite}", task_runner=task_runner())
 def evalagent(
     suite: str,
     trials: int | None = None,

@@ -50,7 +50,7 @@ class RunPlan:
 class PlannedTrial:
     case: Case
     trial: int
-    """Counts from 1."""
+    """Counts from 0, as in EVALAGENT_TRIAL."""
 
     @property
     def label(self) -> str:
@@ -194,7 +194,7 @@ def planned_trials(plan: RunPlan) -> tuple[PlannedTrial, ...]:
     """Every trial of the run in a fixed order, trial by trial over all cases."""
     _, cases = load_suite(Path(plan.suite_file))
     chosen = [case for case in cases if not plan.only or case.id in plan.only]
-    return tuple(PlannedTrial(case, n) for n in range(1, plan.trials + 1) for case in chosen)
+    return tuple(PlannedTrial(case, n) for n in range(plan.trials) for case in chosen)
 
 
 def trial_folder(plan: RunPlan, case_id: str, trial: int) -> Path:
