@@ -5,14 +5,14 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 LIMITS = {
@@ -70,12 +70,13 @@ class OpenSpans(SpanProcessor):
 
 
 class Careful(SpanExporter):
-    """One span that cannot be encoded (a lone surrogate, say) must not cost the batch it is in."""
+    """Loses neither an attribute to a lone surrogate nor a batch to one span that cannot be encoded."""
 
     def __init__(self, inner: SpanExporter) -> None:
         self._inner = inner
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        spans = [span if _encodable(span) else scrubbed(span) for span in spans]
         try:
             return self._inner.export(spans)
         except Exception:  # noqa: BLE001
@@ -83,15 +84,11 @@ class Careful(SpanExporter):
         return SpanExportResult.SUCCESS if all(results) else SpanExportResult.FAILURE
 
     def _one(self, span: ReadableSpan) -> bool:
-        for form in (span, scrubbed(span)):
-            try:
-                return self._inner.export([form]) is SpanExportResult.SUCCESS
-            except Exception as error:  # noqa: BLE001
-                problem = error
-        sys.stderr.write(
-            f"evalagent hook: the span {span.name!r:.80} could not be encoded and is lost: {problem!r:.200}\n"
-        )
-        return False
+        try:
+            return self._inner.export([span]) is SpanExportResult.SUCCESS
+        except Exception as error:  # noqa: BLE001
+            sys.stderr.write(f"evalagent hook: the span {span.name!r:.80} is lost: {error!r:.200}\n")
+            return False
 
     def shutdown(self) -> None:
         self._inner.shutdown()
@@ -101,34 +98,34 @@ class Careful(SpanExporter):
 
 
 def scrubbed(span: ReadableSpan) -> ReadableSpan:
-    """The span with every text made valid Unicode and its events reduced to their names."""
-
-    def clean(value: Any) -> Any:
-        if isinstance(value, str):
-            return value.encode("utf-8", "backslashreplace").decode()
-        return [clean(item) for item in value] if isinstance(value, list | tuple) else value
-
+    """The span with every text made valid Unicode: lone surrogates are written as `\\udXXX`."""
     return ReadableSpan(
-        name=str(clean(span.name)),
+        name=_clean(span.name),
         context=span.get_span_context(),
         parent=span.parent,
         resource=span.resource,
-        attributes={str(clean(key)): clean(value) for key, value in (span.attributes or {}).items()},
-        events=[
-            type(event)(
-                str(clean(event.name)), {k: clean(v) for k, v in (event.attributes or {}).items()}, event.timestamp
-            )
-            for event in span.events
-        ],
+        attributes=_clean(span.attributes),
+        events=[Event(_clean(event.name), _clean(event.attributes), event.timestamp) for event in span.events],
         links=span.links,
         kind=span.kind,
-        status=trace.Status(span.status.status_code, str(clean(span.status.description or "")) or None)
-        if span.status.status_code is trace.StatusCode.ERROR
-        else span.status,
+        status=trace.Status(span.status.status_code, _clean(span.status.description)),
         start_time=span.start_time,
         end_time=span.end_time,
         instrumentation_scope=span.instrumentation_scope,
     )
+
+
+def _encodable(span: ReadableSpan) -> bool:
+    texts = [span.name, span.status.description, span.attributes, *((e.name, e.attributes) for e in span.events)]
+    return all(_clean(text) == text for text in texts)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    return type(value)(map(_clean, value)) if isinstance(value, list | tuple) else value
 
 
 class Joined(SpanProcessor):
