@@ -18,6 +18,8 @@ PATHS: Mapping[str, Signal | Literal["metrics"]] = {
     "/v1/logs": "logs",
     "/v1/metrics": "metrics",
 }
+DISCARDED = 512 << 20
+"""Bytes of a body over the limit that are still taken off the wire, so that its sender hears the answer."""
 
 
 class Refused(ValueError):
@@ -75,6 +77,7 @@ class Receiving(BaseHTTPRequestHandler):
     def _export(self) -> None:
         binary = False
         try:
+            sent = self._body()
             signal = PATHS.get(self.path.split("?")[0].rstrip("/"))
             if signal is None:
                 raise _Answer(HTTPStatus.NOT_FOUND, f"only {', '.join(PATHS)} are received")
@@ -82,7 +85,7 @@ class Receiving(BaseHTTPRequestHandler):
             if kind not in ("application/x-protobuf", "application/json"):
                 raise _Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "application/x-protobuf or application/json is taken")
             binary = kind == "application/x-protobuf"
-            body = self._unpacked(self._body())
+            body = self._unpacked(sent)
             lost: tuple[str, ...] = ()
             if signal != "metrics":
                 lost = self.receiver.take(signal, body, binary)
@@ -109,6 +112,8 @@ class Receiving(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdecimal()):
             raise self._broken(HTTPStatus.LENGTH_REQUIRED, "a Content-Length or chunks are needed")
         if len(length) > 15 or int(length) > most:
+            if len(length) <= 15 and int(length) <= DISCARDED:
+                self._discard(int(length))  # a sender in the middle of sending would not hear the answer
             raise self._too_large(most)
         return self._exactly(int(length))
 
@@ -117,6 +122,10 @@ class Receiving(BaseHTTPRequestHandler):
         if len(body) < size:
             raise ConnectionError("the body ended too early")
         return body
+
+    def _discard(self, size: int) -> None:
+        while size > 0:
+            size -= len(self._exactly(min(size, 1 << 20)))
 
     def _chunks(self, most: int) -> bytes:
         pieces, size = [], 0

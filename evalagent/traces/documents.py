@@ -38,7 +38,7 @@ class Document(NamedTuple):
 _TOKEN = re.compile(
     rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|[\[\]{}"]|\n\{\s*"[rR]esource_?(?:[sS]pans|[lL]ogs|[mM]etrics)"'
 )
-_NOT_BLANK = re.compile(rb"[^ \t\r\n\x00\x1e]")
+_BLANK = re.compile(rb"(?:[ \t\r\n\x00\x1e]++|\xef\xbb\xbf)*+")
 
 
 def documents(text: bytes) -> Iterator[Document]:
@@ -51,10 +51,10 @@ def documents(text: bytes) -> Iterator[Document]:
     cut = False
     """Whether the newest fault is a value over many lines, in the middle of which we may be."""
     while True:
-        found = _NOT_BLANK.search(text, position)
-        if found is None:
+        blank = _BLANK.match(text, position)
+        before, position = position, blank.end() if blank else position
+        if position >= size:
             return
-        position, before = found.start(), position
         line += text.count(b"\n", before, position)
         if position > stop:
             row_start = text.rfind(b"\n", max(stop, 0), position) + 1

@@ -1,6 +1,10 @@
 """What the readers of the wire formats put together while they go through one file."""
 
 from evalagent.model import LogRecord, Rejected, Span
+from evalagent.traces.masking import mask
+
+BAD_CONTENT = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
+"""What reading a piece raises where its parts are not what they should be: that piece is rejected, no more."""
 
 
 class Harvest:
@@ -16,5 +20,8 @@ class Harvest:
         self.rejected: list[Rejected] = []
 
     def reject(self, reason: str, line: int | None = None) -> None:
-        """Name a piece that could not be read; what is around it is read all the same."""
-        self.rejected.append(Rejected(self.file, self.line if line is None else line, reason))
+        """Name a piece that could not be read; what is around it is read all the same.
+
+        The reason is short and shows no secret, whatever it quotes.
+        """
+        self.rejected.append(Rejected(self.file, self.line if line is None else line, mask(reason[:2000])[:300]))

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from evalagent.model import Event, Json, Link, Span, Status
 from evalagent.traces.anyvalues import plain
-from evalagent.traces.harvest import Harvest
+from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import NO_TRACE_ID, InexactId, integer, span_id, status, trace_id
 from evalagent.traces.otlp_json import content_id, first
 
 _SILENT = {"internal.span.format", "span.kind", "w3c.tracestate", "otel.dropped_attributes_count"}
-_BAD = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 
 
 def is_trace(value: Mapping[str, Json]) -> bool:
@@ -36,7 +35,7 @@ def read_trace(value: Mapping[str, Json], harvest: Harvest) -> None:
             harvest.spans.append(to_span(span, processes, value.get("traceID")))
         except InexactId:
             raise
-        except _BAD as error:
+        except BAD_CONTENT as error:
             harvest.reject(f"spans[{number}] is no span: {error}")
 
 

@@ -13,7 +13,7 @@ import orjson
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
 from evalagent.traces.anyvalues import KINDS, any_value, attributes, plain
-from evalagent.traces.harvest import Harvest
+from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import NO_TRACE_ID, InexactId, integer, nanoseconds, span_id, status, trace_id
 
 SPAN_LISTS = ("resourceSpans", "resource_spans", "batches")
@@ -28,7 +28,6 @@ _SCOPES = (
     "instrumentationScope",
     "instrumentation_scope",
 )
-_BAD = (TypeError, ValueError, KeyError, AttributeError, OverflowError)
 
 
 class Origin(NamedTuple):
@@ -81,7 +80,7 @@ def read_scope(value: Mapping[str, Json], resource: Mapping[str, Json], harvest:
                     harvest.logs.append(to_log(raw))
             except InexactId:
                 raise
-            except _BAD as error:
+            except BAD_CONTENT as error:
                 harvest.reject(f"{name}[{number}] is no {'span' if name == 'spans' else 'log record'}: {error}")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evalagent.model import Json, LogRecord, Rejected, Span
 from evalagent.traces import jaeger, otlp_json, otlp_protobuf, sdk_dump, transcripts
 from evalagent.traces.documents import Document, Fault, documents, exact
-from evalagent.traces.harvest import Harvest
+from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import InexactId
 from evalagent.traces.unpacking import unpack
 
@@ -20,7 +20,6 @@ FORMATS: Mapping[str, frozenset[str]] = {
 }
 """What may be asked for → the shapes that are taken. Jaeger's newer answers are OTLP; OpenInference is a dialect that
 comes as OTLP or as Phoenix prints it."""
-_BAD = (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError)
 _WRAPPERS = ("trace", "result", "data", "traces")
 
 
@@ -103,7 +102,18 @@ def _read_text(content: bytes, harvest: Harvest, shapes: frozenset[str]) -> int:
         else:
             dispatch.document(document)
     dispatch.close()
-    return sum(1 for line in content.split(b"\n") if line and not line.isspace())
+    return _lines(content)
+
+
+def _lines(content: bytes) -> int:
+    """How many lines are not blank."""
+    count = position = 0
+    while position < len(content):
+        end = content.find(b"\n", position)
+        end = len(content) if end < 0 else end
+        count += end > position and (content[position] > 32 or not content[position:end].isspace())
+        position = end + 1
+    return count
 
 
 class _Dispatch:
@@ -149,7 +159,7 @@ class _Dispatch:
                     todo.extend(reversed(value))
             elif type(value) is not dict:
                 if not self.inside:
-                    self.harvest.reject(f"no trace: {type(value).__name__} where an object was expected")
+                    self.harvest.reject("no trace: an object was expected, not a text, a number or null")
             elif not self._known(value) and not self.inside:
                 todo.extend(reversed(self._opened(value)))
 
@@ -233,5 +243,5 @@ class _Dispatch:
             reader(*arguments)
         except InexactId:
             raise
-        except _BAD as error:
+        except BAD_CONTENT as error:
             self.harvest.reject(f"a {shape} value that could not be read: {error}"[:200])

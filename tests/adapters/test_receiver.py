@@ -209,6 +209,7 @@ def test_a_bad_body_is_refused_with_a_reason_and_counted(
 def test_a_body_over_the_limit_is_refused_before_and_after_unpacking(tmp_path: Path) -> None:
     with Receiver(tmp_path, largest_body=10_000) as receiver:
         assert post(receiver, b" " * 10_001)[0] == 413
+        assert post(receiver, b" " * 10_000_000)[0] == 413
         assert post(receiver, gzip.compress(b" " * 10_001), Content_Encoding="gzip")[0] == 413
         assert post(receiver, zstandard.compress(b" " * 10_001), Content_Encoding="zstd")[0] == 413
         with socket.create_connection(urlsplit(receiver.endpoint).netloc.split(":")) as raw:
@@ -292,6 +293,12 @@ def test_it_says_that_it_lives_and_what_it_does_not_serve(receiver: Receiver) ->
     assert connection.getresponse().read() != b""
     connection.close()
     assert post(receiver, b"{}", "/v1/profiles")[0] == 404
+    kind = {"Content-Type": "application/json"}
+    for path, status in (("/v1/profiles", 404), ("/v1/traces", 200)):  # one connection: the refused body is read too
+        connection.request("POST", path, json.dumps(request()).encode(), kind)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read() != b"") == (status, True)
+    connection.close()
     assert receiver.endpoint.startswith("http://127.0.0.1:")
 
 

@@ -96,6 +96,7 @@ def test_a_request_may_be_pretty_printed_listed_or_follow_another_without_a_line
 def test_byte_order_marks_line_ends_and_utf16_are_no_content() -> None:
     the_run(b"\xef\xbb\xbf" + RUN.replace(b"\n", b"\r\n") + b"\r\n\r\n")
     the_run(RUN.decode().encode("utf-16"))
+    the_run(b"".join(b"\xef\xbb\xbf" + line + b"\n" for line in RUN.splitlines()))
 
 
 def test_packed_files_are_told_by_their_first_bytes() -> None:
@@ -412,3 +413,9 @@ def test_a_shape_that_was_not_asked_for_is_rejected() -> None:
     assert "messages" in reading.rejected[0].reason
     with pytest.raises(ValueError, match="unknown format 'zipkin'"):
         read(b"", "f", "zipkin")
+
+
+def test_the_reason_of_a_rejection_shows_no_secret() -> None:
+    reading = read(json.dumps({"sk-ant-api03-abcdefgh12345678": 1}).encode(), "f")
+    assert "abcdefgh" not in reading.rejected[0].reason
+    assert "[masked:" in reading.rejected[0].reason
