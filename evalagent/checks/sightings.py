@@ -75,7 +75,8 @@ class Sightings:
     def _add_text(self, text: str, at: int, plain: bool = False) -> None:
         if text in self.read:
             return
-        self.read.add(text)
+        if not plain:
+            self.read.add(text)
         if "\\" in text:
             text = _ESCAPES.sub(" ", text)
         tokens = self.tokens
