@@ -65,6 +65,7 @@ class Draft:
     """The calls that go on from its result, whether or not their input was captured."""
     afar: list[Edge] = field(default_factory=list)
     """Parents in other traces."""
+    answered_afar: list[str] = field(default_factory=list)
     asked_afar: str | None = None
     answer: Json = None
     """A virtual step's result, as a later input gave it."""

@@ -11,6 +11,7 @@ from evalagent.traces.prices import cost_of
 from evalagent.traces.reduction import cut_cycles, order, reduce
 from evalagent.traces.requests import PSEUDO_TOOLS
 from evalagent.traces.sessions import Strand
+from evalagent.traces.unwrapping import canonical
 
 VIA: Mapping[str, Via] = {
     "call_id": "call",
@@ -68,7 +69,7 @@ def finish(strand: Strand, duplicates: int, prices: Mapping[str, Json] | None, a
         state.findings,
         state.quality,
         _task(drafts),
-        _answer(drafts, ordered),
+        _answer(drafts),
         strand.session,
         dict(spans[root].resource) if spans else {},
         strand.start,
@@ -98,7 +99,7 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
         "attempt": step.attempt,
         "dialect": one.dialect,
     }
-    answered = tuple(dict.fromkeys(steps[n].step_id for n in sorted(step.answered_in)))
+    answered = tuple(dict.fromkeys([*(steps[n].step_id for n in sorted(step.answered_in)), *step.answered_afar]))
     request = step.request
     asked = steps[request.llm].step_id if request is not None else step.asked_afar
     if step.virtual and request is not None:
@@ -187,9 +188,17 @@ def _task(drafts: Drafts) -> str | None:
     return None
 
 
-def _answer(drafts: Drafts, ordered: list[int]) -> str | None:
-    """The text of the last model call without tool calls on which nothing depends; else of the last such call; else
-    what the outermost span says."""
+def _answer(drafts: Drafts) -> str | None:
+    """What a tool that ends the run was given, if the run ends with it; the text of the last model call without tool
+    calls on which nothing depends; else of the last such call; else what the outermost span says."""
+    last = max(drafts.steps, key=lambda s: (s.end, s.start, s.step_id), default=None)
+    if last is not None and last.kind == "tool" and PSEUDO_TOOLS.match(last.name):
+        given = last.request.arguments if last.virtual and last.request is not None else last.observation.arguments
+        said = [v for v in given.values() if isinstance(v, str) and v] if isinstance(given, dict) else []
+        if len(said) == 1:
+            return str(said[0])
+        if given:
+            return canonical(given)
     ended = sorted(
         (step.end, number)
         for number, step in enumerate(drafts.steps)

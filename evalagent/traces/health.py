@@ -16,17 +16,9 @@ from evalagent.traces.requests import SLACK_NS
 
 _NAMED = 10
 _AGENTIC = (
-    "gen_ai.",
-    "llm.",
-    "ai.",
-    "openinference.",
-    "traceloop.",
-    "langsmith.",
-    "langfuse.",
-    "mlflow.",
-    "agent.",
-    "genai.",
-)
+    "llm.", "ai.", "agent.", "genai.", "openinference.", "traceloop.", "langsmith.", "langfuse.", "mlflow.",
+    "smolagents.", "gen_ai.usage.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.agent.",
+)  # fmt: skip
 _MEANT = ("llm", "tool", "handoff", "retrieval")
 
 

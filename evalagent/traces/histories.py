@@ -33,6 +33,8 @@ class Histories:
         self._given: dict[int, list[tuple[int, str, float]]] = {}
         self.unknown: list[tuple[int, Message]] = []
         """Model calls and replies in their history that no step of this trace made."""
+        self.unmatched: list[tuple[int, ToolAnswer]] = []
+        """Model calls and results in their input that no step of this trace made."""
         self.far_answers: list[tuple[int, Request]] = []
         """Model calls that read the result of a tool in another trace."""
         self.waiting: dict[int, list[tuple[int, str, float]]] = {}
@@ -192,6 +194,7 @@ class Histories:
                 self._edge(number, tool, "result_id", 1.0)
                 self._drafts.steps[tool].answered_in.append(number)
                 return opened
+        told = self._told(number, step, answer) if answer.id is None else False
         if request is None and opened:
             rule, confidence = "result_position", 0.95
             at = next(
@@ -202,9 +205,24 @@ class Histories:
             del opened[at]
         if request is not None:
             self._answered(number, request, answer, rule, confidence)
-        else:
+        elif not told:
             self._by_result(number, step, answer)
         return opened
+
+    def _told(self, number: int, step: Draft, answer: ToolAnswer) -> bool:
+        """One answer without an id may tell the results of several calls."""
+        if not isinstance(answer.content, str):
+            return False
+        found = False
+        for text in self._producers.inside(answer.content):
+            for maker in self._producers.makers(text, step.start):
+                tool = self._drafts.steps[maker]
+                if maker != number and tool.kind in ("tool", "handoff"):
+                    self._edge(number, maker, "result_text", 0.8)
+                    tool.answered_in.append(number)
+                    tool.readers.append(number)
+                    found = True
+        return found
 
     @staticmethod
     def _open_at(answer: ToolAnswer, opened: list[Request | None]) -> int | None:
@@ -239,18 +257,20 @@ class Histories:
         elif request.container is not None:
             self.waiting.setdefault(request.container, []).append((number, "agent_result", 0.9))
         elif request.foreign is not None:
-            self.far_answers.append((number, request))
+            self.unmatched: list[tuple[int, ToolAnswer]] = []
+        """Model calls and results in their input that no step of this trace made."""
+        self.far_answers.append((number, request))
 
     def _by_result(self, number: int, step: Draft, answer: ToolAnswer) -> None:
         text = plain(answer.content)
-        if not text:
-            return
         for end, tool in reversed(self._results.get(text, ())[-CANDIDATES:] if text in self._results else ()):
             same = answer.name is None or self._drafts.steps[tool].name == answer.name
             if same and end <= step.start and tool != number:
                 self._edge(number, tool, "result_text", 0.8)
                 self._drafts.steps[tool].answered_in.append(number)
                 return
+        if answer.id:
+            self.unmatched.append((number, answer))
 
     def _text(self, number: int, step: Draft, message: Message) -> None:
         """Outputs that stand in a text. What stood there before anybody made it (a fixed prompt) was not made."""

@@ -7,8 +7,9 @@ LangChain constructors and dumps, AutoGen function results, any-agent call lists
 from collections.abc import Mapping
 
 from evalagent.model import Json, Message, ToolAnswer, ToolRequest
-from evalagent.traces.unwrapping import canonical, parse, structured
+from evalagent.traces.unwrapping import canonical, literal, parse, structured
 
+_CALLING = "Calling tools:"
 _ROLES = {
     "human": "user",
     "user": "user",
@@ -88,6 +89,8 @@ def read_message(value: Json, role: str) -> Message | None:
         if value.get(key) is not None:
             parts.take(value[key])
             break
+    if default == "assistant" and len(parts.texts) == 1 and parts.texts[0].startswith(_CALLING):
+        parts.calling(parts.texts[0])
     for call in _calls(value):
         parts.request(call)
     if isinstance(value.get("function_call"), dict) and value["function_call"].get("name"):
@@ -161,6 +164,15 @@ class _Parts:
         value = {} if parsed.value is None or parsed.value == "" else parsed.value
         if isinstance(name, str) and name:
             self.requests.append(ToolRequest(_string(identity), name, value, parsed.truncated))
+
+    def calling(self, text: str) -> None:
+        """smolagents writes calls into the history as text: a heading and a Python list."""
+        calls = literal(text.removeprefix(_CALLING).strip())
+        if isinstance(calls, list) and calls and all(isinstance(call, dict) for call in calls):
+            for call in calls:
+                self.request(call)
+            if self.requests:
+                self.texts.clear()
 
     def take(self, content: Json) -> None:
         if isinstance(content, str):

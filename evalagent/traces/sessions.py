@@ -114,6 +114,7 @@ def _one_session(strands: list[Strand]) -> None:
         if len(members) > 1:
             members.sort(key=lambda s: (s.start, s.trace_id))
             _histories(members)
+            _answers(members)
             _resumes(members)
 
 
@@ -140,6 +141,27 @@ def _histories(members: list[Strand]) -> None:
         for step in strand.drafts.steps:
             if len(step.afar) > 1:
                 _latest_only(step, strand, members)
+
+
+def _answers(members: list[Strand]) -> None:
+    """The result of a call that an earlier trace made, in the input of a call in a later one."""
+    asked: dict[str, tuple[Strand, Draft]] = {}
+    for strand in members:
+        histories = strand.histories
+        for number, answer in histories.unmatched if histories is not None else ():
+            home, tool = asked.get(answer.id or "", (None, None))
+            if home is None or tool is None or tool.start > strand.drafts.steps[number].start:
+                continue
+            edge = Edge(tool.step_id, "data", 1.0, home.trace_id)
+            if edge not in strand.drafts.steps[number].afar:
+                strand.drafts.steps[number].afar.append(edge)
+            tool.answered_afar.append(strand.drafts.steps[number].step_id)
+            if tool.virtual and tool.answer is None:
+                tool.answer = answer.content
+        for step in strand.drafts.steps:
+            identity = step.request.id if step.request is not None else step.observation.call_id
+            if identity and step.kind in ("tool", "handoff"):
+                asked[identity] = (strand, step)
 
 
 def _latest_only(step: Draft, strand: Strand, members: list[Strand]) -> None:

@@ -11,7 +11,7 @@ from evalagent.traces.groups import TOOLS
 
 
 def join_uncaptured(drafts: Drafts, waiting: dict[int, list[tuple[int, str, float]]], slack: int) -> None:
-    """A tool without a caller was called by the model call that had started last before it, if its reply is not known; a
+    """A tool without a caller was called by the model call that had started last before it, if no reply is known; a
     model call without messages goes on from the tools of the one before it, else from that one.
 
     `waiting` (span place -> readers) is told of tools that hold steps; `slack` in ns is what clocks may be off.

@@ -7,7 +7,8 @@ from functools import lru_cache
 from evalagent.model import Json, Span, Tokens
 from evalagent.traces import attributes as names
 from evalagent.traces.observing import CONTROL_FLOW, INTERRUPTS, Observation, Place, Source
-from evalagent.traces.unwrapping import arguments, looks_cut, parse, result
+from evalagent.traces.parts import is_pair, role_of
+from evalagent.traces.unwrapping import arguments, parse, result
 
 _HANDOFF = re.compile(r"(?i)^(transfer_(to|back)_|transfer_to_agent$|handoff|hand_off|transfer_back)")
 _HANDOFF_SPAN = re.compile(r"(?i)^handoff to (?P<to>.+)$|^(?P<from>.+?)\s*(?:→|->)\s*(?P<to2>.+)\.handoff$")
@@ -193,17 +194,36 @@ def begin(source: Source, kind: str, name: str) -> Observation:
     return Observation(span, "", kind, name, error=error, interrupted=interrupted, session=session)
 
 
-def said(value: Json) -> str | None:
-    """A container's input or output as the text that a person would read; None where none stands out."""
+def asked(value: Json) -> str | None:
+    """A container's input as the text that a person wrote: of a conversation the first of the user's."""
+    return _spoken(value, "user")
+
+
+def answered(value: Json) -> str | None:
+    """A container's output as the text that a person would read: of a conversation the last of the assistant's."""
+    return _spoken(value, "assistant")
+
+
+def _spoken(value: Json, who: str) -> str | None:
     value = parse(value).value if isinstance(value, str) and value[:1] in '{["' else value
-    for _ in range(5):
+    for _ in range(6):
         if isinstance(value, str):
             return value or None
         if isinstance(value, list) and value:
-            value = value[-1] if not (len(value) == 2 and isinstance(value[0], str)) else value[1]
+            if is_pair(value):
+                value = value[1]
+                continue
+            messages = [item for item in value if _role(item) == who]
+            if not messages and any(_role(item) for item in value):
+                return None
+            chosen = messages or value
+            value = chosen[0] if who == "user" else chosen[-1]
             continue
         if isinstance(value, dict):
-            inner = next((value[k] for k in _TALKING if value.get(k)), None)
+            role = _role(value)
+            if role is not None and role != who:
+                return None
+            inner = next((value[k] for k in _KEYS[who] if value.get(k)), None)
             if inner is None:
                 return None
             value = inner
@@ -212,12 +232,21 @@ def said(value: Json) -> str | None:
     return None
 
 
-_TALKING = (
-    "output", "outputs", "result", "response", "answer", "final_output", "messages", "inputs", "input", "question",
-    "query", "q", "task", "prompt", "kwargs", "data", "parts", "content", "text", "raw", "message", "args", "value",
-)  # fmt: skip
+def _role(item: Json) -> str | None:
+    """Whose message an item of a conversation is; None where it is no message."""
+    if isinstance(item, list):
+        return role_of(item[0], "") or None if is_pair(item) else None
+    if not isinstance(item, dict):
+        return None
+    names_ = item.get("id")
+    if "kwargs" in item and isinstance(names_, list) and names_:
+        return role_of(names_[-1], "") or None
+    return role_of(item.get("role") or item.get("type"), "") or None
 
 
-def cut_anywhere(values: Iterable[Json]) -> bool:
-    """Whether any of the values is JSON that was cut."""
-    return any(looks_cut(value) for value in values)
+_SHARED = ("messages", "kwargs", "data", "parts", "content", "text", "message", "value")
+_KEYS = {
+    "user": ("inputs", "input", "question", "query", "q", "task", "prompt", "args", *_SHARED),
+    "assistant": ("output", "outputs", "result", "response", "answer", "final_output", "raw", *_SHARED),
+}
+"""Where the words stand in what a container was given, and in what it gave back."""

@@ -121,7 +121,7 @@ def from_events(observation: Observation, source: Source, want_input: bool, want
             one = message_event(source, event, names.EVENT_MESSAGES[event.name])
             if one is not None:
                 given.append(one)
-        elif event.name == names.EVENT_CHOICE:
+        elif event.name == names.EVENT_CHOICE and not fields.integer(body.get("index")):
             one = message_event(source, event, "assistant")
             if one is not None:
                 replies.append(one)

@@ -57,7 +57,7 @@ def observe(source: Source) -> Observation:
         genai.as_handoff(observation)
     else:
         observation.weak = kind == "node"
-        observation.task, observation.answer = fields.said(given), fields.said(output)
+        observation.task, observation.answer = fields.asked(given), fields.answered(output)
         observation.aggregated = True
     return observation
 

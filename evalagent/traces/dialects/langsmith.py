@@ -50,7 +50,7 @@ def observe(source: Source) -> Observation:
         if place.node is None and (observation.agent == span.name or span.parent_id is None):
             observation.kind = "agent" if observation.agent == span.name else "workflow"
             observation.weak = False
-        observation.task, observation.answer = fields.said(given), fields.said(output)
+        observation.task, observation.answer = fields.asked(given), fields.answered(output)
     return observation
 
 

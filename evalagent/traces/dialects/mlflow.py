@@ -67,5 +67,5 @@ def observe(source: Source) -> Observation:
     else:
         observation.weak = kind == "node"
         observation.aggregated = True
-        observation.task, observation.answer = fields.said(given), fields.said(_decoded(output))
+        observation.task, observation.answer = fields.asked(given), fields.answered(_decoded(output))
     return observation

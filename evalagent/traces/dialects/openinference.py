@@ -222,5 +222,5 @@ def _container(observation: Observation, source: Source) -> None:
     observation.node_id = fields.text(attributes.get(names.OI_NODE))
     observation.follows = fields.text(attributes.get(names.OI_NODE_PARENT))
     observation.tokens, observation.aggregated = _tokens(attributes), True
-    observation.task = fields.said(attributes.get(names.OI_INPUT))
-    observation.answer = fields.said(attributes.get(names.OI_OUTPUT))
+    observation.task = fields.asked(attributes.get(names.OI_INPUT))
+    observation.answer = fields.answered(attributes.get(names.OI_OUTPUT))

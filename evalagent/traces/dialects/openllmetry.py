@@ -124,16 +124,16 @@ def _container(observation: Observation, source: Source) -> None:
     observation.graph = genai.static_edges(attributes.get(names.TL_WORKFLOW_EDGES))
     given = fields.first(attributes, (names.TL_TASK_INPUT, names.TL_INPUT))
     reply = fields.first(attributes, (names.TL_TASK_OUTPUT, names.TL_OUTPUT, names.TL_CREW_RESULT))
-    observation.task, observation.answer = _spoken(given), _spoken(reply)
+    observation.task, observation.answer = fields.asked(_inner(given)), fields.answered(_inner(reply))
 
 
-def _spoken(value: Json) -> str | None:
+def _inner(value: Json) -> Json:
     value = structured(value)
     if isinstance(value, Mapping) and "inputs" in value:
         value = value["inputs"]
     elif isinstance(value, Mapping) and "outputs" in value:
         value = value["outputs"]
-    return fields.said(value)
+    return value
 
 
 def _crew_usage(text: str) -> Tokens | None:

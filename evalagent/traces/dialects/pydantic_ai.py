@@ -33,7 +33,9 @@ def observe(source: Source) -> Observation:
         observation.kind, observation.weak = "agent", False
         observation.name = observation.agent = agent
         observation.tokens, observation.aggregated = fields.tokens(attributes), True
-        observation.answer = fields.said(attributes.get(names.PY_FINAL)) or fields.text(attributes.get(names.PY_FINAL))
+        observation.answer = fields.answered(attributes.get(names.PY_FINAL)) or fields.text(
+            attributes.get(names.PY_FINAL)
+        )
         history = fields.first(attributes, names.PY_ALL_MESSAGES)
         observation.task = genai.first_user(source.reader.many(_events(history), "user")[0])
     elif span.name.startswith("running ") and span.name.endswith("tools"):
