@@ -8,11 +8,12 @@ base64. Unknown fields are passed over. 64-bit numbers are written as text, as p
 import base64
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from evalagent.model import Json
+from evalagent.traces.otlp_fields import ALONE, ALWAYS, MESSAGES, WIRE
 
 Signal = Literal["traces", "logs", "metrics"]
 DEEPEST = 64
@@ -29,115 +30,6 @@ class Decoded:
 
 class MalformedProtobuf(ValueError):
     """The bytes are no protobuf message of this kind."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    name: str
-    kind: str
-    """text, hex, base64, enum, number, int64, fixed64, double, bool, or the name of a message."""
-    many: bool = False
-
-
-_MESSAGES: dict[str, dict[int, _Field]] = {
-    "traces": {1: _Field("resourceSpans", "resource_spans", True)},
-    "logs": {1: _Field("resourceLogs", "resource_logs", True)},
-    "resource_spans": {
-        1: _Field("resource", "resource"),
-        2: _Field("scopeSpans", "scope_spans", True),
-        3: _Field("schemaUrl", "text"),
-    },
-    "resource_logs": {
-        1: _Field("resource", "resource"),
-        2: _Field("scopeLogs", "scope_logs", True),
-        3: _Field("schemaUrl", "text"),
-    },
-    "resource": {1: _Field("attributes", "key_value", True), 2: _Field("droppedAttributesCount", "number")},
-    "scope_spans": {1: _Field("scope", "scope"), 2: _Field("spans", "span", True), 3: _Field("schemaUrl", "text")},
-    "scope_logs": {
-        1: _Field("scope", "scope"),
-        2: _Field("logRecords", "log_record", True),
-        3: _Field("schemaUrl", "text"),
-    },
-    "scope": {
-        1: _Field("name", "text"),
-        2: _Field("version", "text"),
-        3: _Field("attributes", "key_value", True),
-        4: _Field("droppedAttributesCount", "number"),
-    },
-    "span": {
-        1: _Field("traceId", "hex"),
-        2: _Field("spanId", "hex"),
-        3: _Field("traceState", "text"),
-        4: _Field("parentSpanId", "hex"),
-        5: _Field("name", "text"),
-        6: _Field("kind", "enum"),
-        7: _Field("startTimeUnixNano", "fixed64"),
-        8: _Field("endTimeUnixNano", "fixed64"),
-        9: _Field("attributes", "key_value", True),
-        10: _Field("droppedAttributesCount", "number"),
-        11: _Field("events", "event", True),
-        12: _Field("droppedEventsCount", "number"),
-        13: _Field("links", "link", True),
-        14: _Field("droppedLinksCount", "number"),
-        15: _Field("status", "status"),
-        16: _Field("flags", "fixed32"),
-    },
-    "event": {
-        1: _Field("timeUnixNano", "fixed64"),
-        2: _Field("name", "text"),
-        3: _Field("attributes", "key_value", True),
-        4: _Field("droppedAttributesCount", "number"),
-    },
-    "link": {
-        1: _Field("traceId", "hex"),
-        2: _Field("spanId", "hex"),
-        3: _Field("traceState", "text"),
-        4: _Field("attributes", "key_value", True),
-        5: _Field("droppedAttributesCount", "number"),
-        6: _Field("flags", "fixed32"),
-    },
-    "status": {2: _Field("message", "text"), 3: _Field("code", "enum")},
-    "log_record": {
-        1: _Field("timeUnixNano", "fixed64"),
-        2: _Field("severityNumber", "enum"),
-        3: _Field("severityText", "text"),
-        5: _Field("body", "any_value"),
-        6: _Field("attributes", "key_value", True),
-        7: _Field("droppedAttributesCount", "number"),
-        8: _Field("flags", "fixed32"),
-        9: _Field("traceId", "hex"),
-        10: _Field("spanId", "hex"),
-        11: _Field("observedTimeUnixNano", "fixed64"),
-        12: _Field("eventName", "text"),
-    },
-    "key_value": {1: _Field("key", "text"), 2: _Field("value", "any_value")},
-    "any_value": {
-        1: _Field("stringValue", "text"),
-        2: _Field("boolValue", "bool"),
-        3: _Field("intValue", "int64"),
-        4: _Field("doubleValue", "double"),
-        5: _Field("arrayValue", "array_value"),
-        6: _Field("kvlistValue", "kvlist_value"),
-        7: _Field("bytesValue", "base64"),
-    },
-    "array_value": {1: _Field("values", "any_value", True)},
-    "kvlist_value": {1: _Field("values", "key_value", True)},
-}
-_ALONE = {"span", "log_record", "key_value", "event", "link"}
-"""What may be bad without costing what holds it."""
-_WIRE = {"enum": 0, "number": 0, "int64": 0, "bool": 0, "fixed64": 1, "double": 1, "fixed32": 5}
-_ALWAYS: Mapping[str, dict[str, Json]] = {
-    "span": {"traceId": "", "spanId": "", "parentSpanId": "", "name": "", "status": {}},
-    "log_record": {"body": {}, "traceId": "", "spanId": ""},
-    "key_value": {"key": "", "value": {}},
-    "link": {"traceId": "", "spanId": ""},
-    "resource_spans": {"resource": {}},
-    "resource_logs": {"resource": {}},
-    "scope_spans": {"scope": {}},
-    "scope_logs": {"scope": {}},
-}
-"""Fields that a collector writes even where they are empty."""
 
 
 def decode(data: bytes, signal: Literal["traces", "logs"]) -> Decoded:
@@ -182,16 +74,16 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
 
 
 def _message(data: bytes, start: int, end: int, kind: str, depth: int, lost: list[str]) -> dict[str, Json]:
-    known = _MESSAGES[kind]
-    found: dict[str, Json] = dict(_ALWAYS.get(kind, ()))
+    known = MESSAGES[kind]
+    found: dict[str, Json] = dict(ALWAYS.get(kind, ()))
     for number, wire, value, stop in fields(data, start, end):
         field = known.get(number)
-        if field is None or wire != _WIRE.get(field.kind, 2):
+        if field is None or wire != WIRE.get(field.kind, 2):
             continue
         try:
             item = _value(data, value, stop, field.kind, depth, lost)
         except MalformedProtobuf as error:
-            if field.kind not in _ALONE:
+            if field.kind not in ALONE:
                 raise
             lost.append(f"{field.name}: {error}")
             continue
@@ -215,7 +107,7 @@ def _value(data: bytes, value: int, stop: int, kind: str, depth: int, lost: list
         if depth >= DEEPEST:
             return {"bytesValue": base64.b64encode(data[value:stop]).decode()}
         return _message(data, value, stop, kind, depth + 1, lost)
-    if kind in _MESSAGES:
+    if kind in MESSAGES:
         return _message(data, value, stop, kind, depth, lost)
     if kind == "hex":
         return data[value:stop].hex()
