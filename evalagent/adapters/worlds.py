@@ -25,6 +25,9 @@ MOST_TEXT = 1 << 20
 READING_S = 60.0
 """A database may hold expressions that never end; reading one is stopped after this."""
 
+MOST_VALUE = 256 << 20
+"""Bytes of the largest value in a database that is read."""
+
 _Rows = dict[str, dict[str, Json]]
 
 
@@ -132,8 +135,9 @@ def _database(work_dir: Path, path: str) -> dict[str, _Rows]:
 def _tables(connection: sqlite3.Connection) -> dict[str, _Rows]:
     connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
     connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE)
     deadline = time.monotonic() + READING_S
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000)
     names = [
         name
         for schema, name, kind, *_ in connection.execute("PRAGMA table_list").fetchall()

@@ -98,9 +98,7 @@ def test_a_module_and_a_callable_answer_as_a_file_does(run: Run, warmth: str) ->
 
 
 def test_a_program_that_is_not_python_runs_too(run: Run) -> None:
-    assert run({"desk.sh": "#!/bin/sh\ncat"}, command=["sh", "-c", "cat; echo; pwd"]).reply is not None
-    (ran := run({"go": ""}, command=["cat"])).reply
-    assert json.loads(ran.reply or "") == {"id": "case-1", "input": "hello"}
+    assert json.loads(run({"go": ""}, command=["cat"]).reply or "") == {"id": "case-1", "input": "hello"}
 
 
 def test_the_working_directory_is_the_world_and_the_environment_is_small(run: Run, warmth: str, tmp_path: Path) -> None:
@@ -157,23 +155,58 @@ def test_no_answer_on_stdout_is_fine_where_the_trace_holds_it(run: Run) -> None:
 
 
 ODD = {
-    "traceback": "def f():\n    raise ValueError('héllo')\nf()",
+    "traceback": """
+def f():
+    raise ValueError('héllo')
+f()""",
     "exit text": "import sys; sys.exit('why')",
-    "exit handlers run in order": "import atexit\natexit.register(print, 'last')\natexit.register(print, 'first')\nprint('now')",
-    "a thread is waited for": "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()\nprint('soon')",
-    "a daemon is not": "import threading, time\nthreading.Thread(target=lambda: time.sleep(60), daemon=True).start()\nprint('soon')",
-    "who am I": "import sys; print(__name__, sys.argv[1:], __file__.rsplit('/', 1)[-1], sys.argv[0].rsplit('/', 1)[-1])",
+    "exit handlers run in order": """
+import atexit
+atexit.register(print, 'last')
+atexit.register(print, 'first')
+print('now')""",
+    "a thread is waited for": """
+import threading, time
+threading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()
+print('soon')""",
+    "a daemon is not": """
+import threading, time
+threading.Thread(target=lambda: time.sleep(60), daemon=True).start()
+print('soon')""",
+    "who am I": """
+import sys
+print(__name__, sys.argv[1:], __file__.rsplit('/', 1)[-1], sys.argv[0].rsplit('/', 1)[-1])""",
     "path": "import sys; print([p.rsplit('/', 1)[-1] for p in sys.path[:2]])",
-    "pickled by name": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)",
-    "other processes": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'print(6 * 7)'], capture_output=True, text=True).stdout)",
-    "pools": "from multiprocessing import Pool\nif __name__ == '__main__':\n    with Pool(2) as pool: print(pool.map(abs, [-1, 2]))",
-    "asyncio": "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 'ran'\nprint(asyncio.run(f()))",
+    "pickled by name": """
+import pickle
+class A: pass
+print(type(pickle.loads(pickle.dumps(A()))) is A)""",
+    "other processes": """
+import subprocess, sys
+print(subprocess.run([sys.executable, '-c', 'print(6 * 7)'], capture_output=True, text=True).stdout)""",
+    "pools": """
+from multiprocessing import Pool
+if __name__ == '__main__':
+    with Pool(2) as pool:
+        print(pool.map(abs, [-1, 2]))""",
+    "asyncio": """
+import asyncio
+async def f():
+    await asyncio.sleep(0)
+    return 'ran'
+print(asyncio.run(f()))""",
     "without newline": "import sys; sys.stdout.write('x' * 10)",
-    "signals": "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.getsignal(signal.SIGTERM))",
-    "standard streams": "import sys; print(sys.stdin.encoding, sys.stdout.encoding, sys.stdin.isatty(), sys.stdout.isatty())",
-    "limits": "import resource as r; print(r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_FSIZE), r.getrlimit(r.RLIMIT_AS))",
+    "signals": """
+import signal as s
+print(s.getsignal(s.SIGINT) is s.default_int_handler, s.getsignal(s.SIGTERM), s.getsignal(s.SIGPIPE))""",
+    "standard streams": """
+import sys
+print([(f.encoding, f.errors, f.isatty()) for f in (sys.stdin, sys.stdout, sys.stderr)])""",
+    "limits": """
+import resource as r
+print(r.getrlimit(r.RLIMIT_CORE), r.getrlimit(r.RLIMIT_FSIZE), r.getrlimit(r.RLIMIT_AS))""",
     "session": "import os; print(os.getpid() == os.getsid(0) == os.getpgid(0))",
-    "descriptors": "import os; print(sorted(int(fd) for fd in os.listdir('/proc/self/fd') if int(fd) > 2)[1:])",
+    "descriptors": "import os; print(len(os.listdir('/proc/self/fd')))",
 }
 
 
@@ -320,8 +353,8 @@ from evalagent.adapters import process_sandbox
 from evalagent.suites import Agent, Budgets, Case
 folder = Path(sys.argv[1])
 agent = Agent(source="agent", command=["python", "desk.py"], instrument="none")
-process_sandbox.run_trial(agent, Case(id="a", input="b"), 0, suite_dir=folder, work_dir=folder, endpoint="", resource={},
-    budgets=Budgets(wall_s=60), env=os.environ, attempt="x")
+process_sandbox.run_trial(agent, Case(id="a", input="b"), 0, suite_dir=folder, work_dir=folder, endpoint="",
+    resource={}, budgets=Budgets(wall_s=60), env=os.environ, attempt="x")
 """
 
 
