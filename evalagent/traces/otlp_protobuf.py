@@ -157,10 +157,9 @@ def _delimited(data: bytes, wide: bool) -> list[tuple[int, int]] | None:
             try:
                 length, start = _varint(data, position, size)
             except MalformedProtobuf:
-                return found or None
-        whole = start + length <= size
-        if not _is_request(data, start, start + length) if whole else not found:
-            return None
+                length, start = size + 1, position  # no length: what is left is a message cut off
+        if not found and not (length and start + length <= size and _is_request(data, start, start + length)):
+            return None  # the first must be whole; one of the others may be damaged or cut off
         found.append((start, start + length))
         position = start + length
     return found

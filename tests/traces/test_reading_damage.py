@@ -71,7 +71,8 @@ def test_a_bad_span_costs_itself_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b" \r\n \n", b"\xef\xbb\xbf", gzip.compress(b""), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"PAR1\0\0"]
+    "data",
+    [b"", b" \r\n \n", b"\xef\xbb\xbf", gzip.compress(b""), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"PAR1\0\0", bytes(50)],
 )
 def test_an_empty_or_foreign_file_is_rejected_whole(data: bytes) -> None:
     reading = read(data, "f")

@@ -198,6 +198,11 @@ def test_a_binary_file_may_hold_many_requests_after_their_lengths() -> None:
         reading = read(data, "f")
         assert (len(reading.spans), len(reading.logs), reading.lines_in, reading.rejected) == (4, 1, 3, ())
         assert reading.logs[0].body == "hello"
+        second = data.index(requests[1])
+        bad = read(data[: second + 1] + b"\xff" * 3 + data[second + 4 :], "f")
+        assert (len(bad.spans), [piece.line for piece in bad.rejected]) == (4, [2])
+        tail = read(data + b"\xff" * 3, "f")
+        assert (len(tail.spans), [piece.line for piece in tail.rejected]) == (4, [4])
         cut = read(data[:-3], "f")
         assert (len(cut.spans), [piece.line for piece in cut.rejected]) == (2, [3])
 
