@@ -88,7 +88,7 @@ def _read_protobuf(content: bytes, parts: list[tuple[int, int]], harvest: Harves
 
 def _read_text(content: bytes, harvest: Harvest, shapes: frozenset[str]) -> int:
     """Read a text; the number of its lines that are not blank."""
-    if not content.strip():
+    if not content.strip(b" \t\r\n\0"):
         harvest.reject("the file is empty", 0)
         return 0
     if b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"PAR1", b"%PDF", b"\x89PNG"):
