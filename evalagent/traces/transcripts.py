@@ -21,8 +21,12 @@ from evalagent.traces.otlp_json import first
 
 SCOPE = "evalagent.transcript"
 MILLISECOND = 1_000_000
-LONGEST_HISTORY = 1000
-"""Messages shown as the input of a chat span; of a longer history the first message and the newest are kept."""
+WHOLE_UP_TO = 1000
+"""Messages of a transcript whose chat spans hold all that came before them: that grows with the square."""
+NEWEST = 100
+"""Of a longer transcript a chat span holds the first message and so many of the newest."""
+MOST_INSTRUCTIONS = 100
+"""Parts of system messages that a chat span holds."""
 _ROLES = {"developer": "system", "human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _ITEMS = ("function_call", "function_call_output", "reasoning")
 
@@ -173,13 +177,17 @@ def _spans(held: Mapping[str, Json], turns: Sequence[Turn], name: str) -> list[S
     root = identity(-1, "root")
     spans = [_root(held, turns, trace, root)]
     asked: dict[Json, dict[str, Json]] = {}
+    system: list[Json] = []
+    history: list[Json] = []
+    said_once = _said_once(held)
     after = 0
     for position, turn in enumerate(turns):
         start, end = position * MILLISECOND, (position + 1) * MILLISECOND
         role, parts = turn.message["role"], turn.message["parts"]
         if role == "assistant":
             asked |= {part["id"]: part for part in parts if part["type"] == "tool_call" and type(part["id"]) is str}
-            found = _chat(held, turns, position)
+            shown = history if len(turns) <= WHOLE_UP_TO else history[:1] + history[max(1, len(history) - NEWEST) :]
+            found = _chat(turn, said_once, system, list(shown))
             after = end
             title = _named("chat", found, "gen_ai.request.model")
             spans.append(
@@ -193,6 +201,10 @@ def _spans(held: Mapping[str, Json], turns: Sequence[Turn], name: str) -> list[S
             title = _named("execute_tool", found, "gen_ai.tool.name")
             own = identity(position, "tool")
             spans.append(Span(trace, own, root, title, after or start, end, state, said, found, scope=SCOPE))
+        if role == "system":
+            system = [*system, *parts] if len(system) < MOST_INSTRUCTIONS else system
+        else:
+            history.append(turn.message)
     return spans
 
 
@@ -221,25 +233,27 @@ def _root(held: Mapping[str, Json], turns: Sequence[Turn], trace: str, root: str
     )
 
 
-def _chat(held: Mapping[str, Json], turns: Sequence[Turn], position: int) -> dict[str, Json]:
-    turn = turns[position]
-    before = turns[:position]
-    system = [part for other in before if other.message["role"] == "system" for part in other.message["parts"]]
-    history = [other.message for other in before if other.message["role"] != "system"]
-    if len(history) > LONGEST_HISTORY:
-        history = history[:1] + history[1 - LONGEST_HISTORY :]
+def _said_once(held: Mapping[str, Json]) -> dict[str, Json]:
+    """What a transcript says of all its model calls: the model and the tools that it had."""
+    found: dict[str, Json] = {}
+    if type(held.get("model")) is str:
+        found["gen_ai.request.model"] = held["model"]
+    if type(held.get("tools")) is list:
+        found["gen_ai.tool.definitions"] = plain(held["tools"])
+    return found
+
+
+def _chat(turn: Turn, said_once: Mapping[str, Json], system: list[Json], history: list[Json]) -> dict[str, Json]:
     found: dict[str, Json] = {
         "gen_ai.operation.name": "chat",
+        **said_once,
         "gen_ai.input.messages": history,
         "gen_ai.output.messages": [turn.message],
     }
     if system:
         found["gen_ai.system_instructions"] = system
-    model = first(turn.raw, "model") or first(held, "model")
-    if type(model) is str:
-        found["gen_ai.request.model"] = model
-    if type(held.get("tools")) is list:
-        found["gen_ai.tool.definitions"] = plain(held["tools"])
+    if type(turn.raw.get("model")) is str:
+        found["gen_ai.request.model"] = turn.raw["model"]
     reason = first(turn.raw, "stop_reason", "finish_reason")
     if type(reason) is str:
         found["gen_ai.response.finish_reasons"] = [reason]

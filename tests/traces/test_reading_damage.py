@@ -125,3 +125,13 @@ def test_the_reason_of_a_rejection_shows_no_secret() -> None:
     reading = read(json.dumps({"sk-ant-api03-abcdefgh12345678": 1}).encode(), "f")
     assert "abcdefgh" not in reading.rejected[0].reason
     assert "[masked:" in reading.rejected[0].reason
+
+
+def test_an_endless_transcript_takes_linear_space() -> None:
+    messages = [{"role": role, "content": f"{number}"} for number in range(10_000) for role in ("user", "assistant")]
+    reading = read(json.dumps(messages).encode(), "f")
+    inputs = [span.attributes["gen_ai.input.messages"] for span in reading.spans if span.name == "chat"]
+    assert len(inputs) == 10_000
+    assert max(map(len, inputs)) <= 101
+    assert inputs[-1][0]["parts"][0]["content"] == "0"
+    assert inputs[-1][-1]["parts"][0]["content"] == "9999"
