@@ -104,8 +104,8 @@ def judge(
     for one in ladder.models if limits else ():
         if cost(one, Usage(1, 1)) is None:
             raise UsageError(
-                f"the price of {one} is not known, so the limit cannot be kept: add it to the suite's `prices:`, or limit"
-                " the calls with `max_calls`",
+                f"the price of {one} is not known, so the limit cannot be kept: add it to the suite's `prices:`, or"
+                " limit the calls with `max_calls`",
                 key="judge.max_cost_usd",
             )
     meter = Meter(min(calls, default=None), min(limits, default=None), cost)

@@ -12,6 +12,9 @@ from evalagent.model import Json, Message, Step
 SCANNED = 2_000_000
 """Characters of a text that are looked at at all; the middle of a longer one is cut unseen."""
 
+LOOKED_AT = 20_000
+"""Characters of a text in which words are looked for."""
+
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -41,17 +44,26 @@ def text_of(value: Json) -> str:
         return "(too deeply nested to be shown)"
 
 
+def telling_terms(text: str) -> dict[str, None]:
+    """The ids, amounts, dates and addresses in a text, in order of appearance: words with a digit or a sign in them."""
+    found: dict[str, None] = {}
+    for hit in _TERM.finditer(text[:LOOKED_AT]):
+        word = hit[0].rstrip(".:/-")
+        if len(word) > 3 and (any(char.isdigit() for char in word) or "@" in word):
+            found.setdefault(word)
+    return found
+
+
 def terms_of(texts: Iterable[str], most: int = 40) -> tuple[str, ...]:
-    """The words of some texts by which a place in another text is found again: those with digits or signs (ids,
-    amounts, dates, addresses) first, then long ones; in order of appearance."""
+    """The words of some texts by which a place in another text is found again: the telling ones first, then names with
+    an underscore and long words; in order of appearance."""
     telling: dict[str, None] = {}
     plain: dict[str, None] = {}
     for text in texts:
-        for hit in _TERM.finditer(text[:20_000]):
+        telling |= telling_terms(text)
+        for hit in _TERM.finditer(text[:LOOKED_AT]):
             word = hit[0].rstrip(".:/-")
-            if any(char.isdigit() for char in word) or "@" in word or "_" in word:
-                telling.setdefault(word)
-            elif len(word) > 6:
+            if word not in telling and (len(word) > 6 or "_" in word):
                 plain.setdefault(word)
     return (*telling, *plain)[:most]
 
