@@ -143,7 +143,12 @@ def read_sightings(trace: Trace, expectation: Expectation) -> Sightings:
             seen.add(step.input, at)
         if step.error is not None:
             seen.add(step.error, at)
-        if step.executed and (step.truncated or not step.content or (step.result is None and step.error is None)):
+        # a result that a later message holds whole is not lost, whatever its own span left out
+        if (
+            step.executed
+            and not step.answered_in
+            and (step.truncated or not step.content or (step.result is None and step.error is None))
+        ):
             seen.blind = min(seen.blind, at)
     return seen
 

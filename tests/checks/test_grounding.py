@@ -139,3 +139,11 @@ def test_an_amount_from_nowhere_in_an_argument_is_a_warning_on_the_step_that_ask
 def test_both_checks_can_be_switched_off() -> None:
     run = Run("Go").asks(("act", {"parcel_id": "PX-5000"})).returns({"status": "ok"}).answers("RC-77120 was booked.")
     assert check(run.trace(), None, {"id_never_seen": "off", "ungrounded_value": "off"}) == ()
+
+
+def test_a_result_that_only_the_next_message_holds_is_enough_to_tell() -> None:
+    run = Run("Find my parcel").asks(("find", {"name": "Ada"})).returns({"parcel_id": "PX-4711"})
+    run.steps[1] = replace(run.steps[1], result=None, answered_in=("m2",))
+    run.asks(("act", {"parcel_id": "PX-4711"})).returns({"status": "ok"})
+    run.asks(("act", {"parcel_id": "PX-5000"})).returns({"status": "ok"}).answers("It was moved.")
+    assert [(f.code, f.step_id) for f in check(run.trace())] == [("id_never_seen", "m4")]
