@@ -31,6 +31,8 @@ __all__ = ["Report", "compose"]
 
 FAILED_SHOWN = 40
 """Failed runs told in full; the others are listed with their reason."""
+STEPS_LISTED = 3_200
+"""Steps listed in all, shared among the runs that are told in full, so that the page stays a few megabytes."""
 _READ = 3
 _UNJUDGED_SHOWN = 3
 _TITLE = 120
@@ -50,7 +52,8 @@ def compose(record: RunRecord) -> Report:
     lines = {(run.case_id, run.trial): book.line(run, places.get((run.case_id, run.trial))) for run in book.runs}
     causes = groups(book, lines, anchors)
     why = {"fail": "failed", "pass": "passed, to be read", "not_judged": "not judged"}
-    details = {who: detail(book, run, lines[who], why[run.verdict], anchors) for who, run in told.items()}
+    most = min(160, STEPS_LISTED // max(1, len(told)))
+    details = {who: detail(book, run, lines[who], why[run.verdict], anchors, most) for who, run in told.items()}
     to_do = recommendations(causes, len(failed))
     not_judged = _not_judged(book, lines)
     return Report(

@@ -13,21 +13,20 @@ from evalagent.reporting.world import expected_of, world_of
 from evalagent.statistics.units import Unit
 from evalagent.suites import Case
 
-STEPS = 160
-"""Steps listed for one run; of longer ones those that matter and their neighbours."""
 _TEXT = 1_200
 _RECOVERED = 20
 _FINDINGS = 60
 
 
-def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors) -> RunDetail:
-    """The details of a run that stands in the report under `said.anchor`."""
+def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors, most: int) -> RunDetail:
+    """The details of a run that stands in the report under `said.anchor`. At most `most` of its steps are listed: of a
+    longer run those that matter and their neighbours."""
     case = book.record.cases.get(run.case_id)
     trial = book.trials.get((run.case_id, run.trial))
     outcome = book.outcomes.get((run.case_id, run.trial))
     names = _names(run)
     marks = _marks(book, run)
-    kept = _kept(book, run, marks)
+    kept = _kept(book, run, marks, most)
     places = {key: anchors.take("step", run.case_id, run.trial, key[1]) for key in names if key in kept}
     first = _first(book, run)
     answer = (trial.answer if trial else None) or next((t.answer for t in run.traces[::-1] if t.answer), None)
@@ -103,16 +102,16 @@ def _first(book: Ledger, run: Unit) -> Key | None:
     return None
 
 
-def _kept(book: Ledger, run: Unit, marks: Mapping[Key, tuple[str, ...]]) -> set[Key]:
+def _kept(book: Ledger, run: Unit, marks: Mapping[Key, tuple[str, ...]], most: int) -> set[Key]:
     """The steps to list: all, or of a long run those that matter with their neighbours, then the first ones."""
     keys = [(trace.trace_id, step.step_id) for trace in run.traces for step in trace.steps]
-    if len(keys) <= STEPS:
+    if len(keys) <= most:
         return set(keys)
     telling = [n for n, key in enumerate(keys) if book.ruling(*key) == "fail" or book.errors(*key) or key in marks]
-    kept: dict[int, None] = dict.fromkeys(telling[: STEPS // 2])
-    kept.update(dict.fromkeys(telling[-STEPS // 4 :]))
-    for near in (*(n + d for n in list(kept) for d in (-1, 1)), len(keys) - 1, *range(20)):
-        if len(kept) < STEPS and 0 <= near < len(keys):
+    kept: dict[int, None] = dict.fromkeys(telling[: most // 2])
+    kept.update(dict.fromkeys(telling[-(most // 4) :]))
+    for near in (*(n + d for n in list(kept) for d in (-1, 1)), len(keys) - 1, *range(most // 8)):
+        if len(kept) < most and 0 <= near < len(keys):
             kept[near] = None
     return {keys[n] for n in kept}
 

@@ -5,7 +5,7 @@ from evalagent.model import Attribution, Step
 from evalagent.records import JudgeUse
 from evalagent.reporting import html, junit, markdown, wording
 from evalagent.reporting import json as report_json
-from evalagent.reporting.composing import FAILED_SHOWN, compose
+from evalagent.reporting.composing import FAILED_SHOWN, STEPS_LISTED, compose
 from evalagent.statistics.intervals import Interval
 from tests.reporting.library_desk import library_desk, loose_traces
 from tests.reporting.small_run import GOLDEN, rendered
@@ -153,3 +153,23 @@ def test_a_cause_that_is_not_certain_is_called_possible_everywhere() -> None:
     for text in (html.render(report), markdown.render(report), junit.render(report)):
         assert "possible cause" in text.lower()
         assert "root cause:" not in text.lower()
+
+
+def test_the_passing_run_that_made_most_errors_good_is_read_first() -> None:
+    twice = {a.trace_id: a for a in RUN.attributions if a.recovered}
+    [(trace_id, seen)] = twice.items()
+    fine = next(trial for trial in RUN.trials if trial.verdict == "pass" and trial.trace_ids != (trace_id,))
+    more = tuple(
+        replace(a, recovered=seen.recovered * 2) if a.trace_id in fine.trace_ids else a for a in RUN.attributions
+    )
+    told = compose(replace(RUN, attributions=more)).to_read
+    assert [read.line.name for read in told] == [f"{fine.case_id}, trial {fine.trial}", "reserve-copy, trial 3"]
+
+
+def test_many_long_runs_share_the_steps_that_are_listed() -> None:
+    record = loose_traces(1, *["fail"] * FAILED_SHOWN)
+    steps = tuple(replace(record.traces[0].steps[1], step_id=f"s{n}", parents=()) for n in range(300))
+    long = tuple(replace(t, steps=tuple(replace(s, trace_id=t.trace_id) for s in steps)) for t in record.traces)
+    report = compose(replace(record, traces=long))
+    assert sum(len(detail.steps) for detail in report.failed) <= STEPS_LISTED
+    assert all(len(detail.steps) + detail.steps_left_out == 300 for detail in report.failed)
