@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,7 @@ from evalagent.adapters.settings import Settings
 from evalagent.errors import SandboxUnavailable
 from evalagent.model import TrialRun
 from evalagent.outcomes.snapshots import Snapshot
+from evalagent.traces.masking import mask
 from evalagent.trials import resource_of
 
 RunTrial = Callable[..., TrialRun]
@@ -82,7 +84,9 @@ class Collection:
             raise SandboxUnavailable(f"{planned.label}: {run.reason}")
         folder = runs.trial_folder(self.plan, case.id, number)
         folder.mkdir(parents=True, exist_ok=True)
-        runs.save_trial(self.plan, run, before, after, damage)
+        secrets = self.suite.secrets
+        run = replace(run, reply=mask(run.reply, secrets), stderr_tail=mask(run.stderr_tail, secrets))
+        runs.save_trial(self.plan, run, mask(before, secrets), mask(after, secrets), damage)
         return run.exit
 
     def _run(self, planned: PlannedTrial, work: Path) -> tuple[TrialRun, Snapshot | None, Snapshot | None, str]:

@@ -6,7 +6,7 @@ later, by another process. Traces are rebuilt from the stored spans and kept for
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from evalagent.records import RunRecord
 from evalagent.suites import Case, Suite
 from evalagent.summaries import summary
 from evalagent.traces.building import build
-from evalagent.traces.masking import mask_span
+from evalagent.traces.masking import mask, mask_span
 from evalagent.traces.reading import read
 from evalagent.traces.receipt import receipt
 
@@ -107,9 +107,23 @@ def grade(plan: RunPlan) -> list[Outcome]:
     """World before and after each trial → outcomes.jsonl."""
     suite = suite_of(plan)
     masks = [mask for world in suite.world for mask in world.mask]
-    outcomes = [outcome for view in trial_views(plan) if (outcome := _outcome(view, masks, bool(suite.world)))]
+    views = [replace(view, planned=_sealed(view.planned, suite.secrets)) for view in trial_views(plan)]
+    outcomes = [outcome for view in views if (outcome := _outcome(view, masks, bool(suite.world)))]
     write_lines(plan.path / "outcomes.jsonl", map(rows.outcome_row, outcomes))
     return outcomes
+
+
+def _sealed(planned: PlannedTrial, secrets: Sequence[str]) -> PlannedTrial:
+    """The case with its expected values masked as the stored snapshots are: equal secrets have equal marks."""
+    expected = planned.case.expected
+    if not expected.changes:
+        return planned
+    changes = [
+        change.model_copy(update={"set": mask(change.set, secrets), "insert": mask(change.insert, secrets)})
+        for change in expected.changes
+    ]
+    case = planned.case.model_copy(update={"expected": expected.model_copy(update={"changes": changes})})
+    return replace(planned, case=case)
 
 
 def _outcome(view: TrialView, masks: Sequence[str], has_world: bool) -> Outcome | None:

@@ -122,6 +122,7 @@ def open_run(
             lock = RunLock(folder)
             if lock.take():
                 _held[str(folder)] = lock
+                drop_torn_lines(folder)
                 return RunPlan(folder.name, str(folder), str(suite_file.resolve()), count, tuple(only), judge, sandbox, True)
     now = datetime.now(UTC)
     run_id = f"{suite.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
@@ -136,6 +137,16 @@ def open_run(
     told = {"run_id": run_id, "suite": suite.name, "fingerprint": mark, "started": started, "finished": None}
     write_json(folder / "run.json", told | options | {"suite_file": str(suite_file.resolve()), "program": __version__})
     return RunPlan(run_id, str(folder), str(suite_file.resolve()), count, tuple(only), judge, sandbox)
+
+
+def drop_torn_lines(folder: Path) -> None:
+    """Cut off the half line that a kill may have left at the end of a file. Whose spans it held has no record: a trial
+    gets one only after its spans are on disk."""
+    for path in (folder / "otlp").rglob("*.jsonl"):
+        with path.open("r+b") as file:
+            data = file.read()
+            if data and not data.endswith(b"\n"):
+                file.truncate(data.rfind(b"\n") + 1)
 
 
 def close_run(plan: RunPlan, exit_code: int) -> None:

@@ -100,3 +100,12 @@ def test_latest_and_unknown_runs(suite: Path) -> None:
     assert runs.find_run("latest", home) == plan.path
     assert runs.find_run(plan.run_id, home) == plan.path
     assert json.loads((plan.path / "run.json").read_text())["finished"] is None
+
+
+def test_a_line_that_a_kill_tore_is_cut_off_when_the_run_goes_on(suite: Path) -> None:
+    plan = open_run(suite)
+    file = runs.otlp_folder(plan) / "traces.jsonl"
+    file.write_bytes(b'{"resourceSpans": []}\n{"resourceSpans": [{"sco')
+    runs.release_run(plan)
+    open_run(suite)
+    assert file.read_bytes() == b'{"resourceSpans": []}\n'
