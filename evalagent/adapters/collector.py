@@ -5,6 +5,7 @@ it over a network of the run's own that leads nowhere else; processes of this ma
 """
 
 import contextlib
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -35,6 +36,7 @@ NAME = "collector"
 
 START_S = 60.0
 STOP_S = 60
+WATCH_S = 1.0
 MEMORY = "1g"
 
 
@@ -57,6 +59,9 @@ class Collector:
         self._container: Any = None
         self._network: Any = None
         self._ports: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._watcher: threading.Thread | None = None
 
     @property
     def network(self) -> str:
@@ -102,12 +107,19 @@ class Collector:
                     f"the Docker daemon does not see {self.folder}: it runs on another machine or in a container "
                     "that lacks this folder. Mount the folder there, or use `--sandbox process`"
                 )
+            self._stopping.clear()
+            self._watcher = threading.Thread(target=self._watch, name="collector watch", daemon=True)
+            self._watcher.start()
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
         """Lets it write what it holds, removes it and the network, and masks what it wrote. May be called twice."""
+        self._stopping.set()
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.join()
         client, self._client = self._client, None
         if client is None:
             return
@@ -129,26 +141,35 @@ class Collector:
         return self._client is not None and self._answers(5.0)
 
     def revive(self) -> str | None:
-        """Starts it again if it is dead; then returns, and adds to `gaps`, what may be missing. None: it lives."""
-        if self._client is None:
-            raise SandboxUnavailable("the collector was not started")
-        if self.alive():
-            return None
-        with daemon_errors("starting the collector again"):
-            self._container.reload()
-            state = self._container.attrs["State"]
-            why = (
-                "out of memory"
-                if state.get("OOMKilled")
-                else f"{state.get('Status')}, exit code {state.get('ExitCode')}"
-            )
-            for name in FILES:
-                end_last_line(self.folder / name)
-            self._container.restart(timeout=1)
-            self._await_health()
-        gap = f"the collector had died ({why}) and was started again: spans sent meanwhile may be missing"
-        self.gaps = (*self.gaps, gap)
-        return gap
+        """Starts it again if it has ended; then returns, and adds to `gaps`, what may be missing. None: it runs. A
+        thread calls this every second, so nobody else has to."""
+        with self._lock:
+            if self._container is None:
+                raise SandboxUnavailable("the collector was not started")
+            with daemon_errors("starting the collector again"):
+                self._container.reload()
+                state = self._container.attrs["State"]
+                if state.get("Running") or state.get("Restarting"):
+                    return None
+                ended = f"{state.get('Status')}, exit code {state.get('ExitCode')}"
+                why = "out of memory" if state.get("OOMKilled") else ended
+                for name in FILES:
+                    end_last_line(self.folder / name)
+                self._container.restart(timeout=1)
+                self._await_health()
+        return self._gap(f"the collector had died ({why}) and was started again: spans sent meanwhile may be missing")
+
+    def _gap(self, said: str) -> str:
+        self.gaps = (*self.gaps, said)
+        return said
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(WATCH_S):
+            try:
+                self.revive()
+            except SandboxUnavailable as error:
+                if (said := str(error)) not in self.gaps:
+                    self._gap(said)
 
     def log(self) -> str:
         """The end of what it said."""

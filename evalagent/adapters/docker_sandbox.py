@@ -186,6 +186,8 @@ class _Ended:
     in_time: bool
     out_of_memory: bool
     wall_s: float
+    cpu_s: float | None
+    """Processor time by the wall limit; None: it ended by itself."""
     stdout: Kept
     stderr: Kept
 
@@ -196,21 +198,31 @@ def _run(container: Any, task: bytes, wall_s: float) -> _Ended:
         started = time.monotonic()
         attached.send(task)
         in_time = attached.until_end(started + wall_s)
+        cpu = None
         if not in_time:
+            cpu = _cpu_s(container)
             container.stop(timeout=GRACE_S)
             attached.until_end(time.monotonic() + 5)
         took = time.monotonic() - started
     code = int(container.wait(timeout=30)["StatusCode"])
     container.reload()
     killed = bool(container.attrs["State"].get("OOMKilled"))
-    return _Ended(code, in_time, killed, took, attached.stdout, attached.stderr)
+    return _Ended(code, in_time, killed, took, cpu, attached.stdout, attached.stderr)
+
+
+def _cpu_s(container: Any) -> float | None:
+    """Tells an agent that hung from one that was slow, or not given a processor by a busy machine."""
+    told = container.client.api.stats(container.id, stream=False, one_shot=True)
+    used = ((told.get("cpu_stats") or {}).get("cpu_usage") or {}).get("total_usage")
+    return None if used is None else used / 1e9
 
 
 def _classified(
     agent: Agent, case: Case, ended: _Ended, reply: str | None, wall_s: float, memory: str
 ) -> tuple[TrialExit, str]:
     if not ended.in_time:
-        return "timeout", f"stopped at the wall limit of {wall_s:g} s"
+        used = "" if ended.cpu_s is None else f", having used {ended.cpu_s:.1f} s of processor time"
+        return "timeout", f"stopped at the wall limit of {wall_s:g} s{used}"
     if ended.code and ended.out_of_memory:
         return "crashed", f"killed for using more memory than {memory}"
     if ended.code:

@@ -274,12 +274,16 @@ def test_a_fork_bomb_stays_small_and_ends_with_its_agent(run: Trials) -> None:
 
 @pytest.mark.docker
 def test_an_agent_that_hangs_is_stopped_and_its_open_step_is_seen(run: Trials, collector: Collector) -> None:
-    ended = run("hang", wall_s=2.5)
-    assert ended.exit == "timeout" and ended.wall_s < 6
-    assert re.fullmatch(r"stopped at the wall limit of 2\.5 s, having used [0-9.]+ s of processor time", ended.reason)
-    time.sleep(1)
-    spans = read((collector.folder / "traces.jsonl").read_bytes(), "traces.jsonl").spans
-    (slow,) = [span for span in spans if span.name == "slow tool"]
+    ended = run("hang", wall_s=8.0)
+    assert ended.exit == "timeout" and ended.wall_s < 15
+    assert re.fullmatch(r"stopped at the wall limit of 8 s, having used [0-9.]+ s of processor time", ended.reason)
+    deadline = time.monotonic() + 20
+    slow = None
+    while slow is None and time.monotonic() < deadline:
+        spans = read((collector.folder / "traces.jsonl").read_bytes(), "traces.jsonl").spans
+        slow = next((span for span in spans if span.name == "slow tool"), None)
+        time.sleep(0.2)
+    assert slow is not None
     assert slow.status == "error"
     marks = {key: slow.resource[f"evalagent.{key}"] for key in ("run", "case", "trial", "attempt")}
     assert marks == {"run": RUN, "case": "hang", "trial": "3", "attempt": "attempt-1"}
@@ -289,7 +293,7 @@ def test_an_agent_that_hangs_is_stopped_and_its_open_step_is_seen(run: Trials, c
 def test_one_that_ignores_being_stopped_is_killed(run: Trials) -> None:
     ended = run("deaf", wall_s=1.5)
     assert (ended.exit, ended.exit_code) == ("timeout", 137)
-    assert ended.wall_s < 8
+    assert ended.wall_s < 15
 
 
 @pytest.mark.docker
