@@ -33,7 +33,9 @@ app = typer.Typer(
 store_app = typer.Typer(no_args_is_help=True, help="The DuckDB warehouse over all runs of a home.")
 app.add_typer(store_app, name="store")
 
-JUDGES = "rules (default without a key), anthropic, bedrock, or none; auto takes anthropic where ANTHROPIC_API_KEY is set"
+JUDGES = (
+    "rules (default without a key), anthropic, bedrock, or none; auto takes anthropic where ANTHROPIC_API_KEY is set"
+)
 
 
 def _version(wanted: bool) -> None:
@@ -53,12 +55,19 @@ def _root(
 
 @app.command()
 def evaluate(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Trace files or folders; `-` is standard input, .gz is read too.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH…", help="Trace files or folders; `-` is standard input, .gz is read too."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the output files.")],
-    suite: Annotated[Path | None, typer.Option(help="A suite.yaml: its cases, checks, secrets and prices apply.")] = None,
+    suite: Annotated[
+        Path | None, typer.Option(help="A suite.yaml: its cases, checks, secrets and prices apply.")
+    ] = None,
     judge: Annotated[str, typer.Option(help=JUDGES)] = "auto",
     format: Annotated[str, typer.Option(help="auto, otlp, jaeger, tempo, openinference or messages")] = "auto",
-    allow_rejected: Annotated[bool, typer.Option(help="Lines that cannot be read do not make the exit code 3.")] = False,
+    allow_rejected: Annotated[
+        bool, typer.Option(help="Lines that cannot be read do not make the exit code 3.")
+    ] = False,
 ) -> None:
     """Judge traces that you have: OTLP, Jaeger, Tempo, SDK dumps, or plain message lists.
 
@@ -81,7 +90,9 @@ def evaluate(
 @app.command()
 def run(
     suite: Annotated[Path, typer.Argument(help="A suite.yaml, or the folder that holds it.")],
-    trials: Annotated[int | None, typer.Option(min=1, help="Runs of each case; the suite's number if not given.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Runs of each case; the suite's number if not given.")
+    ] = None,
     judge: Annotated[str, typer.Option(help=JUDGES)] = "auto",
     sandbox: Annotated[str, typer.Option(help="process (limits of the operating system) or docker")] = "process",
     only: Annotated[list[str] | None, typer.Option(help="Only this case; may be given several times.")] = None,

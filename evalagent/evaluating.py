@@ -12,6 +12,7 @@ from evalagent.attribution.effects import findings_from_outcome
 from evalagent.checks.checking import check
 from evalagent.model import Expectation, Finding, Json, Outcome, Trace, Verdict
 from evalagent.outcomes.budgeting import over_budget
+from evalagent.spending import cost_of, tokens_of
 from evalagent.suites import Budgets, Case
 
 DAMAGED_BELOW = 0.5
@@ -70,25 +71,6 @@ def _budget_findings(trace: Trace, budgets: Budgets, wall_s: float | None) -> li
         budgets, steps=len(trace.steps), tokens=tokens_of(trace), cost_usd=cost_of(trace), wall_s=wall_s
     )
     return [Finding(trace.trace_id, None, "over_budget", "error", reason) for reason in reasons]
-
-
-def tokens_of(trace: Trace) -> int | None:
-    """Input and output tokens of all steps, each once; None if an llm step does not know its own."""
-    total = 0
-    for step in trace.steps:
-        if step.kind not in ("llm", "embedding"):
-            continue
-        if step.tokens is None or step.tokens.input is None or step.tokens.output is None:
-            return None
-        total += step.tokens.input + step.tokens.output
-    return total
-
-
-def cost_of(trace: Trace) -> float | None:
-    """US dollars of all steps; None if an llm step has no known price."""
-    costs = [step.cost_usd for step in trace.steps if step.kind in ("llm", "embedding")]
-    known = [cost for cost in costs if cost is not None]
-    return round(sum(known), 9) if len(known) == len(costs) else None
 
 
 def failing(findings: Iterable[Finding]) -> tuple[Finding, ...]:

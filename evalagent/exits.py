@@ -61,7 +61,11 @@ def exit_of(
         found.append((3, f"coverage {judged}/{len(steps)} is under the floor {floor}"))
     if not asked_for_rules:
         touched = {v.trace_id for v in steps if v.verdict != "not_judged"}
-        found += [(3, f"trace {t.trace_id}: none of its steps was judged") for t in traces if t.steps and t.trace_id not in touched]
+        found += [
+            (3, f"trace {t.trace_id}: none of its steps was judged")
+            for t in traces
+            if t.steps and t.trace_id not in touched
+        ]
     code = next((code for code in ORDER if any(c == code for c, _ in found)), 0)
     reasons = tuple(text for _, text in sorted(found, key=lambda item: ORDER.index(item[0])))
     everything: list[Ruling] = [t.verdict for t in trials] or [v.verdict for v in whole.values()]

@@ -13,7 +13,18 @@ Json = Any
 
 Status = Literal["unset", "ok", "error"]
 Kind = Literal[
-    "llm", "tool", "retrieval", "handoff", "embedding", "reranker", "guardrail", "memory", "human", "agent", "node", "other"
+    "llm",
+    "tool",
+    "retrieval",
+    "handoff",
+    "embedding",
+    "reranker",
+    "guardrail",
+    "memory",
+    "human",
+    "agent",
+    "node",
+    "other",
 ]
 ContainerKind = Literal["workflow", "agent", "node", "turn"]
 Aspect = Literal["understand", "plan", "choose_tool", "fill_arguments", "read_result", "delegate", "answer"]

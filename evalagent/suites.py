@@ -187,14 +187,16 @@ def parse_cases(text: str, file: str) -> tuple[Case, ...]:
 M = TypeVar("M", bound=BaseModel)
 
 
-def _validated(
-    model: type[M], value: Mapping[str, Any], file: str, line_of: Callable[[tuple[Any, ...]], int]
-) -> M:
+def _validated(model: type[M], value: Mapping[str, Any], file: str, line_of: Callable[[tuple[Any, ...]], int]) -> M:
     try:
         return model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = tuple(part for part in first["loc"] if not (isinstance(part, str) and part.startswith(("list[", "constrained-", "str"))))
+        where = tuple(
+            part
+            for part in first["loc"]
+            if not (isinstance(part, str) and part.startswith(("list[", "constrained-", "str")))
+        )
         message = first["msg"].removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             known = _fields_at(model, where[:-1])

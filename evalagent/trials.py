@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from evalagent.evaluating import cost_of, damaged, failing, tokens_of
+from evalagent.evaluating import damaged, failing
 from evalagent.model import Finding, Outcome, Ruling, Span, Trace, Trial, TrialRun, Verdict
+from evalagent.spending import cost_of, tokens_of
 from evalagent.suites import Case
 
 RUN, CASE, TRIAL, ATTEMPT = "evalagent.run", "evalagent.case", "evalagent.trial", "evalagent.attempt"
 """Resource attributes that say whose a span is."""
 
-INFRASTRUCTURE = "could not be run (see the log of this trial's collect task): a fault of the evaluation, not of the agent"
+INFRASTRUCTURE = (
+    "could not be run (see the log of this trial's collect task): a fault of the evaluation, not of the agent"
+)
 
 
 def resource_of(run_id: str, case_id: str, trial: int, attempt: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from tasks.compare import compare
 
 @flow(name="evalagent-nightly", flow_run_name="{suite}")
 def nightly(suite: str, trials: int | None = None, judge: str = "auto", sandbox: str = "process") -> dict[str, Any]:
-    """Run a suite and fail if the agent got worse than in the last run that passed this comparison (else the first run).
+    """Run a suite; fail if the agent got worse than in the last run that passed this comparison, else the first run.
 
     Worse means that the whole interval of the drop, paired by case, lies beyond the suite's `gate.max_drop`.
     """

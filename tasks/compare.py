@@ -27,7 +27,9 @@ def compare(folder: str) -> str:
         return ""
     result = comparing.compare(str(before), str(run), home)
     runs.mark_gate(run, not result.worse)
-    create_markdown_artifact(f"```\n{result.text}\n```", key=f"{suite}-comparison", description=f"Against {before.name}")
+    create_markdown_artifact(
+        f"```\n{result.text}\n```", key=f"{suite}-comparison", description=f"Against {before.name}"
+    )
     get_run_logger().info(result.text)
     if result.worse:
         raise Regression(result.text)

@@ -16,6 +16,8 @@ def instrument(plan: RunPlan) -> dict[str, str]:
     `agent.tools` that name nothing."""
     agent = load_suite(Path(plan.suite_file))[0].agent
     switches = environment(agent, endpoint="", resource={}, case_id="", trial=0, attempt="")
-    on = {name: value for name, value in switches.items() if value and not name.endswith(("ATTRIBUTES", "TRIAL", "NAME"))}
+    on = {
+        name: value for name, value in switches.items() if value and not name.endswith(("ATTRIBUTES", "TRIAL", "NAME"))
+    }
     get_run_logger().info("instrument: %s; tools wrapped: %s", agent.instrument, ", ".join(agent.tools) or "none")
     return on

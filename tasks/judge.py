@@ -1,13 +1,11 @@
 """Stage 8: the steps that no rule decides, each to the judge; a task per step, or per chunk of steps in a large run."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from prefect import get_run_logger, task
 
 from evalagent.adapters import asking, pipeline, settings
 from evalagent.adapters.runs import RunPlan
-from evalagent.errors import JudgeUnavailable
 from evalagent.judging.deciding import Question
 from evalagent.model import Verdict
 from tasks.retries import STAGE

@@ -16,11 +16,18 @@ def report(plan: RunPlan) -> str:
     """report.html, report.md, report.json, junit.xml, the rows in the store; the page's path."""
     page = pipeline.report(plan)
     key = plan.run_id.rsplit("-", 3)[0]
-    create_table_artifact(pipeline.case_table(plan), key=f"{key}-cases", description="Cases: runs that passed, failed, were not judged")
+    create_table_artifact(
+        pipeline.case_table(plan), key=f"{key}-cases", description="Cases: runs that passed, failed, were not judged"
+    )
     text = (plan.path / "report.md").read_text(encoding="utf-8")
     if len(text) > MAX_MARKDOWN:
-        text = text[:MAX_MARKDOWN] + f"\n\n… cut here at {MAX_MARKDOWN} characters; all of it is in {page.with_suffix('.md')}\n"
+        text = (
+            text[:MAX_MARKDOWN]
+            + f"\n\n… cut here at {MAX_MARKDOWN} characters; all of it is in {page.with_suffix('.md')}\n"
+        )
     create_markdown_artifact(text, key=f"{key}-report", description="The report")
-    create_link_artifact(page.as_uri(), "report.html", key=f"{key}-page", description="The report as a page, on the machine that ran it")
+    create_link_artifact(
+        page.as_uri(), "report.html", key=f"{key}-page", description="The report as a page, on the machine that ran it"
+    )
     get_run_logger().info("report: %s", page)
     return str(page)

@@ -1,7 +1,7 @@
 """Asking a model about many steps at once, outside Prefect."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +12,11 @@ from evalagent.adapters.reply_cache import ReplyCache
 from evalagent.adapters.settings import Settings
 from evalagent.errors import BudgetSpent, JudgeRefused, JudgeUnavailable
 from evalagent.judging.deciding import Question, not_judged_verdicts
-from evalagent.model import Verdict
+from evalagent.judging.replies import Usage
+from evalagent.model import Json, Tokens, Verdict
 from evalagent.records import JudgeUse
 from evalagent.suites import Suite
+from evalagent.traces.prices import cost_of
 
 
 WITHOUT_MODEL = judges.WITHOUT_MODEL
@@ -41,8 +43,18 @@ def opened(name: str, settings: Settings, home: Path | None, suite: Suite | None
         suite.judge if suite else None,
         rubrics=judges.read_rubrics(folder / suite.rubrics if suite and folder and suite.rubrics else None),
         cache=ReplyCache(home / "replies") if home else None,
-        price=price_of(load_prices(suite, folder) if suite and folder else None),
+        price=_price(load_prices(suite, folder) if suite and folder else None),
     )
+
+
+def _price(table: Mapping[str, Json] | None) -> Callable[[str, Usage], float | None]:
+    """What a judge's call costs, by the suite's price table where it has one."""
+
+    def price(model: str, usage: Usage) -> float | None:
+        tokens = Tokens(usage.input, usage.output, usage.cache_read, usage.cache_write)
+        return cost_of(tokens, model, "anthropic_sdk", table)
+
+    return price
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Collecting: each trial from a fresh world, with somewhere for its spans to go.
 
-    with Collection(plan, settings) as collection:
-        collection.collect(planned)          # from many threads; a trial with a record is not run again
+with Collection(plan, settings) as collection:
+    collection.collect(planned)          # from many threads; a trial with a record is not run again
 """
 
 import os

@@ -24,7 +24,9 @@ def compare(earlier: str, later: str, home: Path, max_drop: float | None = None)
     """UsageError if either run does not exist or has no trials."""
     folders = [runs.find_run(name, home) for name in (earlier, later)]
     counts = [passed_of_judged(folder) for folder in folders]
-    allowed = max_drop if max_drop is not None else load_suite(Path(runs.read_run(folders[1])["suite_file"]))[0].gate.max_drop
+    allowed = (
+        max_drop if max_drop is not None else load_suite(Path(runs.read_run(folders[1])["suite_file"]))[0].gate.max_drop
+    )
     result = comparing.compare(counts[0], counts[1], allowed)
     return Compared(result, _text(folders, result))
 

@@ -99,7 +99,9 @@ def progress(suite: Path, home: Path | None, total: int, verbose: bool) -> Itera
                 new = [p.parent for p in where.glob("*/run.json") if p.parent not in before or _unfinished(p.parent)]
                 if new:
                     done = len(list(max(new).glob("trials/*/*/trial.json")))
-                    bar.update(task, completed=done, description="running trials" if done < total else "judging, reporting")
+                    bar.update(
+                        task, completed=done, description="running trials" if done < total else "judging, reporting"
+                    )
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()

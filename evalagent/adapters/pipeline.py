@@ -28,9 +28,10 @@ from evalagent.records import RunRecord
 from evalagent.suites import Case, Suite
 from evalagent.summaries import summary
 from evalagent.traces.building import build
-from evalagent.traces.masking import mask, mask_span
+from evalagent.traces.masking import mask, mask_log, mask_span
 from evalagent.traces.reading import read
 from evalagent.traces.receipt import receipt
+
 
 @dataclass(frozen=True, slots=True)
 class RunTraces:
@@ -65,7 +66,7 @@ def _traces(plan: RunPlan, marks: tuple[tuple[str, int], ...], attempts: frozens
     spans = [span for reading in readings for span in reading.spans]
     kept, abandoned = trials.of_attempts(spans, attempts)
     kept = [mask_span(span, suite.secrets) for span in kept]
-    logs = [record for reading in readings for record in reading.logs]
+    logs = [mask_log(record, suite.secrets) for reading in readings for record in reading.logs]
     built = build(kept, logs, load_prices(suite, Path(plan.suite_file).parent))
     told = dict(receipt(readings, built))
     if abandoned:
@@ -131,7 +132,9 @@ def _outcome(view: TrialView, masks: Sequence[str], has_world: bool) -> Outcome 
         return None
     case, number = view.planned.case, view.planned.trial
     if view.collected.damage:
-        return Outcome(case.id, number, "fail", reason=f"the agent left a world that cannot be read: {view.collected.damage}")
+        return Outcome(
+            case.id, number, "fail", reason=f"the agent left a world that cannot be read: {view.collected.damage}"
+        )
     before, after = view.collected.before, view.collected.after
     changes = diff(before, after) if before is not None and after is not None else None
     return grade_trial(case, number, changes, masks, after)
@@ -346,11 +349,14 @@ def case_table(plan: RunPlan) -> list[dict[str, Any]]:
     table: dict[str, dict[str, Any]] = {}
     for trial in judged_trials(plan):
         row = table.setdefault(
-            trial.case_id, {"case": trial.case_id, "runs": 0, "pass": 0, "fail": 0, "not judged": 0, "first failure": ""}
+            trial.case_id,
+            {"case": trial.case_id, "runs": 0, "pass": 0, "fail": 0, "not judged": 0, "first failure": ""},
         )
         row["runs"] += 1
         row[trial.verdict.replace("_", " ")] += 1
-        row["first failure"] = row["first failure"] or (trial.reasons[0] if trial.verdict == "fail" and trial.reasons else "")
+        row["first failure"] = row["first failure"] or (
+            trial.reasons[0] if trial.verdict == "fail" and trial.reasons else ""
+        )
     return list(table.values())
 
 

@@ -123,7 +123,9 @@ def open_run(
             if lock.take():
                 _held[str(folder)] = lock
                 drop_torn_lines(folder)
-                return RunPlan(folder.name, str(folder), str(suite_file.resolve()), count, tuple(only), judge, sandbox, True)
+                return RunPlan(
+                    folder.name, str(folder), str(suite_file.resolve()), count, tuple(only), judge, sandbox, True
+                )
     now = datetime.now(UTC)
     run_id = f"{suite.name}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     folder = runs / run_id
@@ -259,4 +261,5 @@ def otlp_folder(plan: RunPlan) -> Path:
 
 
 def otlp_files(plan: RunPlan) -> list[Path]:
-    return sorted((plan.path / "otlp").rglob("*.jsonl"))
+    """What was received; a collector leaves an empty file for a signal that never came."""
+    return sorted(p for p in (plan.path / "otlp").rglob("*.jsonl") if p.stat().st_size)

@@ -65,13 +65,14 @@ class Store:
             return "another process"
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
-        config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "2"}
         try:
-            return duckdb.connect(str(self.path), config=config)
+            return duckdb.connect(str(self.path), config=_config())
         except duckdb.IOException as error:
             if "lock" in str(error).lower():  # a foreign program, such as the duckdb shell, does not know our lock file
                 raise StoreBusy(f"{self.path} is open in another program; close it there") from error
-            raise Terminal(f"{self.path} cannot be opened ({error}); move it away and `evalagent store rebuild`") from error
+            raise Terminal(
+                f"{self.path} cannot be opened ({error}); move it away and `evalagent store rebuild`"
+            ) from error
 
     def load(self, folder: Path) -> dict[str, int]:
         """Put a run folder's rows in place of whatever the store holds of that run; rows per table."""
@@ -111,6 +112,11 @@ class Store:
             return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
 
+def _config() -> dict[str, str | bool | int | float | list[str]]:
+    """No extension is fetched: nothing here needs one, and offline the attempt takes seconds to fail."""
+    return {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "2"}
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -135,7 +141,7 @@ def write_parquet(folder: Path, span_rows: Iterable[Mapping[str, Any]] | None = 
         tables["spans"] = [dict(row) for row in span_rows]
     out = folder / "parquet"
     out.mkdir(exist_ok=True)
-    with duckdb.connect(config={"autoinstall_known_extensions": "false", "threads": "2"}) as connection:
+    with duckdb.connect(config=_config()) as connection:
         connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
         for table, rows in tables.items():
             numbered = [{"number": n, **row, "run_id": run_id} for n, row in enumerate(rows)]

@@ -18,7 +18,7 @@ from evalagent.model import Attribution, Expectation, Finding, Trace, Verdict
 from evalagent.records import RunRecord
 from evalagent.suites import Case, Suite
 from evalagent.traces.building import Built, build
-from evalagent.traces.masking import mask_span
+from evalagent.traces.masking import mask_log, mask_span
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import receipt
 from evalagent.trials import CASE
@@ -44,7 +44,7 @@ def evaluate(
     readings = [read(data, name, format) for name, data in input_files(paths)]
     patterns = suite.secrets if suite else []
     spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
-    logs = [record for reading in readings for record in reading.logs]
+    logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
     if not spans:
         write_json(out / "receipt.json", receipt(readings, build((), logs)))
         raise UnreadableInput(_nothing(readings))

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 import yaml
@@ -125,15 +124,15 @@ def overridden(texts: Mapping[str, str]) -> Rubrics:
 def parse_rubric(text: str, file: str) -> Rubric:
     """A rubric from a YAML or Markdown text; UsageError names file and key. Without a version of its own it gets one
     made from its text, so that an edited rubric never passes for the old one."""
-    path = PurePosixPath(file)
+    stem, _, suffix = file.rpartition("/")[2].rpartition(".")
     hashed = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    if path.suffix.lower() in (".md", ".markdown"):
-        if path.stem not in IDS:
+    if suffix.lower() in ("md", "markdown"):
+        if stem not in IDS:
             raise UsageError(f"the file's name says what it is for: one of {', '.join(IDS)}", file=file)
         if not text.strip():
             raise UsageError("holds no rubric", file=file)
-        return Rubric(path.stem, hashed, text.strip())
-    if path.suffix.lower() not in (".yaml", ".yml"):
+        return Rubric(stem, hashed, text.strip())
+    if suffix.lower() not in ("yaml", "yml"):
         raise UsageError("a rubric is a .yaml, .yml or .md file", file=file)
     try:
         value = yaml.safe_load(text)

@@ -55,4 +55,10 @@ def compare(
     chosen = random.integers(len(common), size=(DRAWS, len(common)))
     rates = [random.beta(r[chosen, 0] + 0.5, r[chosen, 1] - r[chosen, 0] + 0.5) for r in (was, now)]
     low, high = np.quantile((rates[0] - rates[1]).mean(axis=1), (0.025, 0.975))
-    return Comparison(changes, left_out, drop, Interval(float(low), float(high), "resampled over cases, rates from their posterior"), max_drop)
+    return Comparison(
+        changes,
+        left_out,
+        drop,
+        Interval(float(low), float(high), "resampled over cases, rates from their posterior"),
+        max_drop,
+    )

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from evalagent.evaluating import cost_of, tokens_of
 from evalagent.model import Ruling, Trace, Verdict
 from evalagent.records import RunRecord
+from evalagent.spending import cost_of, tokens_of
 
 
 @dataclass(frozen=True, slots=True)
