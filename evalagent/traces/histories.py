@@ -34,7 +34,7 @@ class Histories:
         self.unknown: list[tuple[int, Message]] = []
         """Model calls and replies in their history that no step of this trace made."""
         self.unmatched: list[tuple[int, ToolAnswer]] = []
-        """Model calls and results in their input that no step of this trace made."""
+        """Model calls and results in their input whose tool is not in this trace."""
         self.far_answers: list[tuple[int, Request]] = []
         """Model calls that read the result of a tool in another trace."""
         self.waiting: dict[int, list[tuple[int, str, float]]] = {}
@@ -257,9 +257,7 @@ class Histories:
         elif request.container is not None:
             self.waiting.setdefault(request.container, []).append((number, "agent_result", 0.9))
         elif request.foreign is not None:
-            self.unmatched: list[tuple[int, ToolAnswer]] = []
-        """Model calls and results in their input that no step of this trace made."""
-        self.far_answers.append((number, request))
+            self.far_answers.append((number, request))
 
     def _by_result(self, number: int, step: Draft, answer: ToolAnswer) -> None:
         text = plain(answer.content)

@@ -5,21 +5,40 @@ from collections.abc import Sequence
 
 from evalagent.traces.drafts import Draft
 
+_GUESSED = 0.6
+"""Edges up to this confidence rest on time; in a ring they are the first to go, and are no loss."""
+
 
 def cut_cycles(steps: Sequence[Draft]) -> list[tuple[int, int]]:
-    """Cut the edges against time inside every ring of steps; gives them as (parent, child).
+    """Cut what closes a ring of steps; gives the edges with evidence that had to be cut, as (parent, child).
 
-    Places follow time, so an edge to a smaller place is against it, and a ring without such edges cannot be.
+    Places follow time, so a ring needs an edge to a smaller place: a clock that is off, or a contradiction. The weakest
+    edges of a ring go first; edges against time last, and then no ring can be.
     """
-    against = [(parent, child) for child, step in enumerate(steps) for parent in step.parents if parent > child]
-    if not against:
-        return []
-    ring = _rings(steps)
-    cut = [(parent, child) for parent, child in against if ring[parent] == ring[child]]
-    for parent, child in cut:
-        del steps[child].parents[parent]
-        steps[parent].children.remove(child)
-    return cut
+    lost: list[tuple[int, int]] = []
+    if not any(parent > child for child, step in enumerate(steps) for parent in step.parents):
+        return lost
+    levels = sorted({confidence for step in steps for _, confidence in step.parents.values()})
+    for level in [*levels, None]:
+        ring = _rings(steps)
+        cut = [
+            (parent, child)
+            for child, step in enumerate(steps)
+            for parent, (_, confidence) in step.parents.items()
+            if ring[parent] == ring[child]
+            and (confidence == level if level is not None else parent > child)
+            and (parent > child or (level is not None and level <= _GUESSED))
+        ]
+        if not cut and all(ring[p] != ring[c] for c, step in enumerate(steps) for p in step.parents):
+            return lost
+        for parent, child in cut:
+            confidence = steps[child].parents.pop(parent)[1]
+            if confidence > _GUESSED:
+                lost.append((parent, child))
+        gone = set(cut)
+        for parent in {parent for parent, _ in cut}:
+            steps[parent].children = [c for c in steps[parent].children if (parent, c) not in gone]
+    return lost
 
 
 def _rings(steps: Sequence[Draft]) -> list[int]:

@@ -160,10 +160,15 @@ def take_arguments(observation: Observation, value: Json) -> None:
     observation.truncated = observation.truncated or parsed.truncated
 
 
-def take_result(observation: Observation, value: Json) -> None:
-    """A tool's result, unwrapped; a call id found in its packing is the step's where it has none."""
+def take_result(observation: Observation, value: Json, encoded: bool = False) -> None:
+    """A tool's result, unwrapped; a call id found in its packing is the step's where it has none.
+
+    `encoded`: the dialect writes every result as JSON, plain text too.
+    """
     if value is None:
         return
+    if encoded and isinstance(value, str) and value[:1] == '"':
+        value = parse(value).value
     unwrapped = result(value)
     observation.result = unwrapped.value
     observation.call_id = observation.call_id or unwrapped.call_id

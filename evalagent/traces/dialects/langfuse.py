@@ -50,7 +50,7 @@ def observe(source: Source) -> Observation:
             observation.cost_usd = fields.number(cost.get("total"))
     elif kind in ("tool", "retrieval", "guardrail", "other"):
         fields.take_arguments(observation, given)
-        fields.take_result(observation, output)
+        fields.take_result(observation, output, encoded=True)
         found = observation.result
         if kind == "retrieval" and isinstance(found, list):
             observation.texts = tuple(t for t in (_text_of(item) for item in found) if t)

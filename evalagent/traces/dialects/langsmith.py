@@ -41,7 +41,7 @@ def observe(source: Source) -> Observation:
         if kind == "retrieval":
             observation.name = span.name
         fields.take_arguments(observation, given)
-        fields.take_result(observation, _result(output))
+        fields.take_result(observation, _result(output), encoded=True)
         genai.as_handoff(observation)
     else:
         place = observation.place

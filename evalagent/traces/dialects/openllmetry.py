@@ -97,7 +97,7 @@ def _tool_call(observation: Observation, source: Source) -> None:
     observation.name = own or _SUFFIX.sub("", source.span.name).removeprefix("execute_tool ")
     observation.call_id = fields.text(attributes.get(names.TOOL_CALL_ID))
     fields.take_arguments(observation, fields.first(attributes, (names.TOOL_ARGUMENTS, names.TL_INPUT)))
-    fields.take_result(observation, fields.first(attributes, (names.TOOL_RESULT, names.TL_OUTPUT)))
+    fields.take_result(observation, fields.first(attributes, (names.TOOL_RESULT, names.TL_OUTPUT)), encoded=True)
     given = observation.arguments
     if isinstance(given, dict) and isinstance(given.get("arguments"), dict) and "name" in given:
         observation.arguments = given["arguments"]

@@ -39,7 +39,7 @@ def observe(source: Source) -> Observation:
         observation.name = fields.text(attributes.get(names.AI_TOOL_NAME)) or span.name
         observation.call_id = fields.text(attributes.get(names.AI_TOOL_ID))
         fields.take_arguments(observation, attributes.get(names.AI_TOOL_ARGS))
-        fields.take_result(observation, attributes.get(names.AI_TOOL_RESULT))
+        fields.take_result(observation, attributes.get(names.AI_TOOL_RESULT), encoded=True)
         genai.as_handoff(observation)
     else:
         observation.weak = kind == "node"
