@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def warmth(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture
 def observe(tmp_path: Path) -> Iterator[Observe]:
-    """Run an agent and give back what it exported, in the order of time."""
+    """Run an agent and give back what it exported below the span of its process, in the order of time."""
 
     def observe(
         program: str, *, wall_s: float = 30.0, environ: dict[str, str] | None = None, **agent: object
@@ -89,7 +90,16 @@ def observe(tmp_path: Path) -> Iterator[Observe]:
             )
         lines = otlp / "traces.jsonl"
         spans = read(lines.read_bytes(), "traces.jsonl").spans if lines.exists() else ()
-        return ran, sorted(spans, key=lambda span: (span.start_ns, span.span_id))
+        if not spans:
+            return ran, []
+        (root,) = [span for span in spans if span.parent_id is None]
+        assert root.attributes["gen_ai.operation.name"] == "invoke_workflow"
+        assert {span.trace_id for span in spans} == {root.trace_id}
+        assert root.status == ("error" if ran.exit == "timeout" else "unset")
+        below = [replace(span, parent_id=None if span.parent_id == root.span_id else span.parent_id) for span in spans]
+        return ran, sorted(
+            (span for span in below if span.span_id != root.span_id), key=lambda span: (span.start_ns, span.span_id)
+        )
 
     yield observe
     process_sandbox.close()
@@ -272,6 +282,54 @@ def test_an_agents_own_provider_stays_its_own_and_is_seen_once(observe: Observe,
     ran, spans = observe(OWN.replace("EXTRA", extra), instrument="auto")
     assert (ran.reply, ran.stderr_tail) == ("['mine'] True", "")
     assert [span.name for span in spans] == ["mine"]
+
+
+def test_a_python_program_that_the_agent_starts_is_part_of_its_trace(observe: Observe, warmth: str) -> None:
+    program = """
+import subprocess, sys
+from shop.tools import add
+add(1)
+subprocess.run([sys.executable, "-c", "from shop.tools import add; add(2)"], check=True)
+"""
+    ran, spans = observe(program, tools=["shop.tools:add"])
+    assert ran.stderr_tail == ""
+    assert [told(span, "arguments") for span in spans] == [{"a": 1}, {"a": 2}]
+
+
+def test_a_forked_worker_does_not_end_the_spans_of_its_parent(observe: Observe, warmth: str) -> None:
+    program = """
+import os, sys
+from shop.tools import add
+add(1)
+if (child := os.fork()) == 0:
+    add(2)
+    sys.exit()
+os.waitpid(child, 0)
+add(3)
+"""
+    ran, spans = observe(program, tools=["shop.tools:add"])
+    assert ran.stderr_tail == ""
+    assert [told(span, "arguments") for span in spans] == [{"a": 1}, {"a": 2}, {"a": 3}]
+
+
+def test_an_agent_that_was_not_seen_doing_anything_gives_no_spans(observe: Observe, warmth: str) -> None:
+    assert observe("import shop.tools", tools=["shop.tools:*"])[1] == []
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "opentelemetry.sdk.trace",
+        "opentelemetry.sdk.trace.export",
+        "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    ],
+)
+def test_the_sdk_starts_whatever_part_of_it_is_imported_first(observe: Observe, first: str) -> None:
+    program = (
+        f"import {first}\nfrom opentelemetry import trace\nwith trace.get_tracer('a').start_as_current_span('b'): pass"
+    )
+    ran, spans = observe(program)
+    assert (ran.stderr_tail, [span.name for span in spans]) == ("", ["b"])
 
 
 def test_nothing_is_started_for_an_agent_that_uses_nothing_of_interest(observe: Observe, monkeypatch) -> None:  # type: ignore[no-untyped-def]

@@ -103,28 +103,40 @@ def install() -> None:
     if how != "none":
         for module, entry in _libraries(how):
             watch.after(module, partial(_instrument, entry))
-        watch.after("opentelemetry.trace", lambda _loaded: begin())
-    if watch.waiting:
+        watch.starting = True
+    if watch.waiting or watch.starting:
         sys.meta_path.insert(0, watch)
 
 
-def begin() -> None:
-    """Start the OpenTelemetry SDK, once a process; not in the warm server, which has no trial yet."""
+def begin(imported: str = "") -> None:
+    """Start the OpenTelemetry SDK, once a process; not in the warm server, which has no trial yet, nor while a part of
+    OpenTelemetry is being imported (`imported` is the one that is just done)."""
     deferred = "EVALAGENT_HOOK_DEFER" in os.environ
-    if _begun or deferred or os.environ.get("EVALAGENT_HOOK_INSTRUMENT", "none") == "none":
+    if _begun or deferred or os.environ.get("EVALAGENT_HOOK_INSTRUMENT", "none") == "none" or _half_imported(imported):
         return
     _begun.append(True)
     try:
         import evalagent_telemetry  # type: ignore[import-not-found]
 
         evalagent_telemetry.start()
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         say(
-            f"no spans: {error.name or error} is not installed for {sys.executable}; pip install opentelemetry-sdk "
+            f"no spans: {error.name} is not installed for {sys.executable}; pip install opentelemetry-sdk "
             "opentelemetry-exporter-otlp-proto-http"
         )
     except Exception as error:  # noqa: BLE001 the agent must run whatever this does
         say(f"no spans: the OpenTelemetry SDK did not start: {error!r}")
+
+
+def _half_imported(done: str) -> bool:
+    for name, module in list(sys.modules.items()):
+        if (
+            name.startswith("opentelemetry.")
+            and name != done
+            and getattr(getattr(module, "__spec__", None), "_initializing", False)
+        ):
+            return True
+    return False
 
 
 def _wanted_tools(setting: str) -> dict[str, list[str]]:
@@ -202,11 +214,17 @@ def _instrument(entry: EntryPoint, _loaded: ModuleType) -> None:
         say(f"{entry.value} failed and is left out: {error!r}")
 
 
+def _begin_after(loaded: ModuleType) -> None:
+    begin(loaded.__name__)
+
+
 class _Watch(MetaPathFinder):
     """Finds nothing itself: lets the other finders find, and is told when a module of interest has been executed."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
+        self.starting = False
+        """Whether the SDK is to be started when the agent (or an instrumentor) imports OpenTelemetry."""
 
     def after(self, module: str, action: Callable[[ModuleType], None]) -> None:
         loaded = sys.modules.get(module)
@@ -218,7 +236,8 @@ class _Watch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self.waiting:
+        starts = self.starting and not _begun and fullname.startswith("opentelemetry.")
+        if fullname not in self.waiting and not starts:
             return None
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
@@ -226,7 +245,8 @@ class _Watch(MetaPathFinder):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Told(spec.loader, self.waiting.pop(fullname))
+                    actions = self.waiting.pop(fullname, [])
+                    spec.loader = _Told(spec.loader, [*actions, _begin_after] if starts else actions)
                 return spec
         return None
 

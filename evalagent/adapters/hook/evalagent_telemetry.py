@@ -10,10 +10,11 @@ from types import FrameType
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.context import Context
+from opentelemetry.context import Context, attach
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import Event, ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 LIMITS = {
     # OpenInference writes a message as several attributes, and of more than 128 the first are lost.
@@ -32,6 +33,7 @@ def start() -> None:
     provider = TracerProvider(span_limits=SpanLimits(), shutdown_on_exit=False)
     provider.add_span_processor(processor)
     trace.set_tracer_provider(provider)
+    processor.root = _root()
     _yield_to_the_agents_own(provider, processor)
     _carry_context_into_threads()
     atexit.register(_finish, provider, processor, "the process ended first")
@@ -45,8 +47,14 @@ class OpenSpans(SpanProcessor):
     def __init__(self, inner: SpanProcessor) -> None:
         self._inner = inner
         self._open: dict[int, Span] = {}
+        self._process = os.getpid()
+        self.root: trace.Span | None = None
+        """The process's own span, which is no news by itself."""
+        self.seen = False
+        """Whether there was any other."""
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self.seen = self.seen or self.root is not None
         self._open[span.get_span_context().span_id] = span
         self._inner.on_start(span, parent_context)
 
@@ -55,11 +63,17 @@ class OpenSpans(SpanProcessor):
             self._open.pop(context.span_id, None)
         self._inner.on_end(span)
 
-    def end_all(self, why: str) -> None:
-        """End what is open, youngest first, and say on each that it did not end by itself."""
+    def end_all(self, why: str, *, stopped: bool) -> None:
+        """End what is open, youngest first, and say on each that it did not end by itself. The root of a process that
+        came to its end is no such case; that of one in which nothing was seen is dropped."""
+        if os.getpid() != self._process:  # forked: what was open then is the parent's to end
+            return
         for span in reversed(list(self._open.values())):
-            span.set_attribute("evalagent.interrupted", why)
-            span.set_status(trace.Status(trace.StatusCode.ERROR, f"interrupted: {why}"))
+            if span is self.root and not self.seen:
+                continue
+            if stopped or span is not self.root:
+                span.set_attribute("evalagent.interrupted", why)
+                span.set_status(trace.Status(trace.StatusCode.ERROR, f"interrupted: {why}"))
             span.end()
 
     def shutdown(self) -> None:
@@ -138,6 +152,7 @@ class Joined(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         if self._needed is None:
             self._needed = not self._exports_otlp()
+        self._processor.seen = True  # it hangs under our root, wherever it is exported
         if self._needed:
             self._processor.on_start(span, parent_context)
 
@@ -184,15 +199,34 @@ def _carry_context_into_threads() -> None:
         ThreadingInstrumentor().instrument()
 
 
-def _finish(provider: TracerProvider, processor: OpenSpans, why: str) -> None:
-    processor.end_all(why)
+def _root() -> trace.Span | None:
+    """One span around the process, so that an agent without a framework, whose calls stand alone, makes one trace too.
+
+    A Python process that the agent starts hangs under it by way of TRACEPARENT.
+    """
+    parent = os.environ.get("TRACEPARENT")
+    if parent:
+        attach(TraceContextTextMapPropagator().extract({"traceparent": parent}))
+        return None
+    name = os.environ.get("OTEL_SERVICE_NAME", "agent")
+    attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": name}
+    root = trace.get_tracer("evalagent.hook").start_span(f"invoke_workflow {name}", attributes=attributes)
+    attach(trace.set_span_in_context(root))
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    os.environ["TRACEPARENT"] = carrier["traceparent"]
+    return root
+
+
+def _finish(provider: TracerProvider, processor: OpenSpans, why: str, stopped: bool = False) -> None:
+    processor.end_all(why, stopped=stopped)
     provider.shutdown()
 
 
 def _terminated(provider: TracerProvider, processor: OpenSpans, number: int, _frame: FrameType | None) -> None:
     """Flush in a thread of its own, since the interrupted code may hold the exporter's lock; then die of the signal."""
     flush = threading.Thread(
-        target=_finish, args=(provider, processor, "the agent was stopped by SIGTERM"), daemon=True
+        target=_finish, args=(provider, processor, "the agent was stopped by SIGTERM", True), daemon=True
     )
     flush.start()
     flush.join(GRACE_S)
