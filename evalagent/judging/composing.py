@@ -18,8 +18,9 @@ from evalagent.judging.showing import (
 from evalagent.model import Message, Step, ToolSchema, Trace
 
 TASK, INSTRUCTIONS, GIVEN, ONE_MESSAGE, TOOLS, OUTPUT, NEIGHBOUR = 4_000, 12_000, 20_000, 4_000, 6_000, 8_000, 1_500
+EARLIER = 2_500
 """Characters at most: task and expectation, system prompt, all messages together, one message, all tools together,
-the step's own output or arguments, a neighbour's output."""
+the step's own output or arguments, a neighbour's output, an earlier result."""
 
 PREAMBLE, RECENT, LOOKED_BACK, RECALLED = 8, 24, 200, 4
 """Messages: among how many of the first the instructions stand, how many of the latest are shown, how many older ones
@@ -119,6 +120,8 @@ class Composer:
         first = [m for m in step.messages[:PREAMBLE] if m.role == "system"]
         if system := "\n\n".join(text_of(message.text) for message in first):
             yield piece("instructions", "the instructions the model was given", system, INSTRUCTIONS, terms)
+        else:
+            omitted.append("The instructions the model was given are not recorded.")
         yield from self._given(step.messages, terms, omitted)
         used = [request.name for request in step.reply.requests] if step.reply else []
         if step.tools:
@@ -265,7 +268,7 @@ class Composer:
             title = (
                 f"an earlier step of kind {other.kind} that speaks of a value used here (first line: name and input)"
             )
-            yield piece(f"earlier-{number}", title, f"{header(other)}\n{text}", NEIGHBOUR, (*terms, *wanted))
+            yield piece(f"earlier-{number}", title, f"{header(other)}\n{text}", EARLIER, (*terms, *wanted))
 
 
 def _number(shown: Piece) -> int:

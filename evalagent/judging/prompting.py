@@ -89,8 +89,9 @@ a task in one step. Several ways may be right: do not mark down a step because y
 4. Take what tools returned as true of the agent's world unless the texts contradict each other. Check yourself what \
 can be checked: sums, dates, comparisons, whether each value that the step uses or states stands in what it was given.
 5. Look at each value, name, id and claim of the step one by one before you decide. A fluent answer is no evidence.
-6. What is missing because it was left out here is no fault of the step. If you cannot tell without it, say so with \
-can_tell "no"; do not guess. If what is shown is enough to see that the step is wrong, you can tell.
+6. What is missing because it was left out here or never recorded is no fault of the step: a rule, a tool or a message \
+that you are not shown may be there. If you cannot tell without it, say so with can_tell "no"; do not guess. If what \
+is shown is enough to see that the step is wrong, you can tell.
 
 # Score
 

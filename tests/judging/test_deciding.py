@@ -1,3 +1,4 @@
+import pickle
 import time
 
 import pytest
@@ -152,3 +153,21 @@ def _timed(trace: Trace) -> float:
     start = time.perf_counter()
     decide(trace, (), 0.7)
     return time.perf_counter() - start
+
+
+def test_questions_and_verdicts_pass_between_processes_unchanged() -> None:
+    decision = decide(refund(), (finding(3, "id_never_seen"),), 0.7)
+    assert pickle.loads(pickle.dumps(decision.questions)) == decision.questions
+    assert pickle.loads(pickle.dumps(dict(decision.verdicts))) == dict(decision.verdicts)
+
+
+def test_a_question_holds_its_step_and_neighbourhood_and_not_the_run() -> None:
+    """Ten times the run, the same question."""
+
+    def sized(extra: int) -> int:
+        more = tuple(step(n, "tool", "noise", arguments={"n": n}, result="x" * 500) for n in range(100, 100 + extra))
+        trace = refund()
+        questions = decide(Trace(TRACE, (*trace.steps, *more), task=trace.task), (), 0.7).questions
+        return len(pickle.dumps(next(q for q in questions if q.step_id == ID[5])))
+
+    assert sized(200) == sized(20)
