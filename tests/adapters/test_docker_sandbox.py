@@ -36,7 +36,7 @@ RUN = "sandboxed"
 ROOT = Path(__file__).resolve().parents[2]
 
 BOT = """
-import json, os, signal, socket, sys, time, urllib.request
+import concurrent.futures, json, os, signal, socket, sys, time, urllib.request
 
 def tried(what):
     try:
@@ -49,7 +49,11 @@ def write(path):
         return file.write("x")
 
 def net(targets):
-    return {f"{h}:{p}": tried(lambda: "reached" if socket.create_connection((h, p), 4) else "") for h, p in targets}
+    def one(target):
+        return tried(lambda: "reached" if socket.create_connection(target, 4) else "")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        results = threads.map(one, map(tuple, targets))
+        return {f"{host}:{port}": result for (host, port), result in zip(targets, results)}
 
 def name(host):
     began = time.monotonic()
@@ -127,12 +131,16 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_images_stay() -> Iterator[None]:
-    """Each test's source and requirements make images of their own, which nobody will use again."""
+def no_images_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each test's source and requirements make images of their own; only what the next session uses again is kept."""
     if docker_needed.lacking():
         yield
         return
     client = docker_daemon.connect()
+    source = tmp_path_factory.mktemp("bot")
+    (source / "bot.py").write_text(BOT)
+    for needs in (python_image.needs(source), python_image.Needs((), ())):
+        python_image.build(client, needs)
     before = {image.id for image in client.images.list()}
     yield
     for role in ("agent-image", "python"):
