@@ -191,7 +191,9 @@ def _validated(model: type[M], value: Mapping[str, Any], file: str, line_of: Cal
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+        # a mistyped key is told first: what is "missing" beside it mostly stands under the wrong name
+        first = next((e for e in found if e["type"] == "extra_forbidden"), found[0])
         where = tuple(
             part
             for part in first["loc"]

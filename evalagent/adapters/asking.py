@@ -18,7 +18,6 @@ from evalagent.records import JudgeUse
 from evalagent.suites import Suite
 from evalagent.traces.prices import cost_of
 
-
 WITHOUT_MODEL = judges.WITHOUT_MODEL
 NO_MODEL = "no rule decides this step, and no model was asked: --judge anthropic with ANTHROPIC_API_KEY judges it"
 NOT_ASKED = "nothing was to be judged (--judge none)"

@@ -15,7 +15,10 @@ from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite, parse_cases, parse_suite
 
 STANDARD_INPUT = "-"
-_OURS = {"receipt.json", "summary.json", "report.json", "steps.jsonl", "findings.jsonl", "verdicts.jsonl"}
+_OURS = {
+    *(f"{table}.jsonl" for table in ("steps", "findings", "verdicts", "trials", "attributions", "outcomes")),
+    *("receipt.json", "summary.json", "report.html", "report.md", "report.json", "junit.xml"),
+}
 _DUMP = orjson.OPT_NON_STR_KEYS
 
 
@@ -95,7 +98,7 @@ def input_files(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         path = Path(name)
         if not path.exists():
             raise UsageError("no such file or folder", file=name)
-        files = sorted(p for p in path.rglob("*") if p.is_file() and p.name not in _OURS) if path.is_dir() else [path]
+        files = sorted(p for p in path.rglob("*") if p.is_file() and not _output(p)) if path.is_dir() else [path]
         if not files:
             raise UsageError("the folder holds no file", file=name)
         for file in files:
@@ -103,6 +106,11 @@ def input_files(paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
                 yield str(file), file.read_bytes()
             except OSError as error:
                 raise UsageError(f"cannot be read: {error.strerror}", file=str(file)) from error
+
+
+def _output(path: Path) -> bool:
+    """Whether an earlier evaluation wrote it."""
+    return path.name in _OURS and (path.parent / "receipt.json").exists()
 
 
 def write_bytes(path: Path, data: bytes) -> None:

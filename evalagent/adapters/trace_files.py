@@ -17,7 +17,7 @@ from evalagent.judging.deciding import Question, decide, not_judged_verdicts
 from evalagent.model import Attribution, Expectation, Finding, Trace, Verdict
 from evalagent.records import RunRecord
 from evalagent.suites import Case, Suite
-from evalagent.traces.building import Built, build
+from evalagent.traces.building import build
 from evalagent.traces.masking import mask_log, mask_span
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import receipt
@@ -41,6 +41,9 @@ def evaluate(
     """
     suite, cases = load_suite(suite_file) if suite_file else (None, ())
     judge = asking.chosen(judge, settings)
+    model = judge not in asking.WITHOUT_MODEL
+    folder = suite_file.parent if suite_file else None
+    asked = asking.opened(judge, settings, settings.home, suite, folder) if model else None
     readings = [read(data, name, format) for name, data in input_files(paths)]
     patterns = suite.secrets if suite else []
     spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
@@ -54,7 +57,6 @@ def evaluate(
     found: list[Finding] = []
     steps: dict[str, dict[str, Verdict]] = {}
     questions: list[Question] = []
-    model = judge not in asking.WITHOUT_MODEL
     for trace in built.traces:
         case = _case_of(trace, cases)
         findings = trace.health if judge == "none" else _examined(trace, case, suite)
@@ -67,10 +69,7 @@ def evaluate(
         else:
             why = asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
             steps[trace.trace_id] |= not_judged_verdicts(decision.questions, why)
-    answers = asking.Answers()
-    if model:
-        asked = asking.opened(judge, settings, settings.home, suite, suite_file.parent if suite_file else None)
-        answers = asking.ask_all(asked, questions, settings.judge_concurrency)
+    answers = asking.ask_all(asked, questions, settings.judge_concurrency) if asked else asking.Answers()
     for verdict in answers.verdicts:
         steps[verdict.trace_id][verdict.step_id or ""] = verdict
     verdicts = [v for trace in built.traces for v in _verdicts(trace, found, steps[trace.trace_id], judge)]
