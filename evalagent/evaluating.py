@@ -39,6 +39,11 @@ def expectation(case: Case) -> Expectation:
     )
 
 
+def switched_off(checks: Mapping[str, Json]) -> tuple[str, ...]:
+    """Codes of the checks that a suite turned off: their silence says nothing."""
+    return tuple(code for code, setting in checks.items() if setting is False or setting == "off")
+
+
 def examine(
     trace: Trace,
     *,
@@ -48,7 +53,7 @@ def examine(
     budgets: Budgets | None = None,
     wall_s: float | None = None,
 ) -> tuple[Finding, ...]:
-    """All rules over one trace: health, checks, outcome, budgets. The last two are the trial's; None where there is none."""
+    """All rules over one trace: health, checks, outcome, budgets. The last two are the trial's; None where none is."""
     findings = list(check(trace, expected or Expectation(), checks or {}))
     if outcome is not None:
         if outcome.verdict == "pass":

@@ -168,7 +168,7 @@ def decisions(plan: RunPlan, *, show: bool) -> dict[str, Decision]:
     suite = suite_of(plan)
     findings = stored.findings(plan.path)
     cases = {trace.trace_id: view.planned.case for view in trial_views(plan) for trace in view.traces}
-    skipped = [code for code, value in suite.checks.items() if value is False or value == "off"]
+    skipped = evaluating.switched_off(suite.checks)
     return {
         trace.trace_id: decide(
             trace,
@@ -230,7 +230,7 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
         everything.append(evaluating.trace_verdict(trace, own, steps, plan.judge))
     write_lines(plan.path / "verdicts.jsonl", map(rows.verdict_row, everything))
     if model:
-        stored.save_judge_use(plan.path, judge(plan).use())
+        stored.save_judge_use(plan.path, judge(plan).use(), judge(plan).versions())
     return {word: sum(v.verdict == word for v in everything if v.step_id) for word in ("pass", "fail", "not_judged")}
 
 
@@ -319,7 +319,7 @@ def record_of(plan: RunPlan) -> RunRecord:
         budgets=suite.budgets,
         tau=suite.judge.tau,
         seed=suite.seed,
-        versions=versions(plan.judge),
+        versions={**versions(plan.judge), **stored.judge_versions(plan.path)},
         exit_code=ended.code,
         verdict=ended.verdict,
         reasons=ended.reasons,

@@ -114,7 +114,10 @@ class Settings:
         "STORE", _store, None, "s3://bucket/prefix that run folders are copied to; default: they stay on this machine."
     )
     judge: str = _setting(
-        "JUDGE", _text, "auto", "Judge where --judge is not given: auto (anthropic if it has a key, else rules), rules, ..."
+        "JUDGE",
+        _text,
+        "auto",
+        "Judge where --judge is not given: auto (anthropic with a key, else rules), rules, none, anthropic, bedrock.",
     )
     judge_cheap: str | None = _setting(
         "JUDGE_CHEAP", _text, None, "Model that is asked first; default: the newest Haiku that the SDK knows."
@@ -189,7 +192,14 @@ _NAMED_READ: Mapping[str, Callable[[str], Any]] = {
     "FORM": _choice("schema", "tool"),
     "KEY_ENV": _text,
 }
-_OF_A_TRIAL = ("EVALAGENT_CHECKOUT", "EVALAGENT_RUN", "EVALAGENT_CASE", "EVALAGENT_TRIAL", "EVALAGENT_ATTEMPT", "EVALAGENT_HOOK")
+_OF_A_TRIAL = (
+    "EVALAGENT_CHECKOUT",
+    "EVALAGENT_RUN",
+    "EVALAGENT_CASE",
+    "EVALAGENT_TRIAL",
+    "EVALAGENT_ATTEMPT",
+    "EVALAGENT_HOOK",
+)
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

@@ -1,7 +1,7 @@
 """The DuckDB warehouse over all run folders of a home.
 
-One process may write a DuckDB file, and while it does nobody else can even read it; so every use opens late behind a file
-lock and closes early. The lock file names its holder, for the message of those who waited in vain.
+One process may write a DuckDB file, and while it does nobody else can even read it; so every use opens late behind a
+file lock and closes early. The lock file names its holder, for the message of those who waited in vain.
 """
 
 import contextlib

@@ -1,5 +1,6 @@
 """A run folder's rows, read back as values."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -55,8 +56,16 @@ def attributions(folder: Path) -> list[Attribution]:
     ]
 
 
-def save_judge_use(folder: Path, use: JudgeUse) -> None:
-    write_json(folder / "judge.json", {name: getattr(use, name) for name in JudgeUse.__slots__})
+def save_judge_use(folder: Path, use: JudgeUse, versions: Mapping[str, str]) -> None:
+    write_json(
+        folder / "judge.json", {name: getattr(use, name) for name in JudgeUse.__slots__} | {"versions": dict(versions)}
+    )
+
+
+def judge_versions(folder: Path) -> dict[str, str]:
+    """Versions of prompt and rubrics that a model was asked with; empty where none was."""
+    path = folder / "judge.json"
+    return dict(orjson.loads(path.read_bytes())["versions"]) if path.exists() else {}
 
 
 def judge_use(folder: Path, judge: str) -> JudgeUse:
@@ -65,4 +74,4 @@ def judge_use(folder: Path, judge: str) -> JudgeUse:
     if not path.exists():
         return JudgeUse(judge)
     told = orjson.loads(path.read_bytes())
-    return JudgeUse(**{**told, "models": tuple(told["models"])})
+    return JudgeUse(**{**{k: v for k, v in told.items() if k != "versions"}, "models": tuple(told["models"])})

@@ -56,13 +56,14 @@ def evaluate(
     tau = suite.judge.tau if suite else 0.7
     found: list[Finding] = []
     steps: dict[str, dict[str, Verdict]] = {}
+    skipped = evaluating.switched_off(suite.checks) if suite else ()
     questions: list[Question] = []
     for trace in built.traces:
         case = _case_of(trace, cases)
         findings = trace.health if judge == "none" else _examined(trace, case, suite)
         found.extend(findings)
         behaviour = case.expected.behaviour if case else None
-        decision = decide(trace, findings, tau, behaviour=behaviour, show=model)
+        decision = decide(trace, findings, tau, behaviour=behaviour, skipped=skipped, show=model)
         steps[trace.trace_id] = dict(decision.verdicts) if judge != "none" else {}
         if model:
             questions += decision.questions
@@ -97,7 +98,7 @@ def evaluate(
         cases={case.id: case for case in cases},
         tau=tau,
         seed=suite.seed if suite else 0,
-        versions=versions(judge),
+        versions={**versions(judge), **(asked.versions() if asked else {})},
         exit_code=ended.code,
         verdict=ended.verdict,
         reasons=ended.reasons,
