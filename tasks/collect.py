@@ -21,11 +21,13 @@ def collection(plan: RunPlan) -> Iterator[None]:
     with Collection(plan, settings.load()) as opened:
         _open[plan.run_id] = opened
         if opened.note:
-            get_run_logger().warning(opened.note)
+            get_run_logger().info(opened.note)
         try:
             yield
         finally:
             del _open[plan.run_id]
+    if opened.gaps:
+        get_run_logger().warning("; ".join(opened.gaps))
 
 
 @task(name="collect", task_run_name="collect {planned.label}", **STAGE)

@@ -14,12 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from evalagent.adapters import process_sandbox, runs, worlds
+from evalagent.adapters import docker_daemon, process_sandbox, runs, worlds
+from evalagent.adapters.collector import Collector
 from evalagent.adapters.files import load_suite
+from evalagent.adapters.otlp_lines import mask_lines
 from evalagent.adapters.receiver import Receiver
 from evalagent.adapters.runs import PlannedTrial, RunPlan
 from evalagent.adapters.settings import Settings
-from evalagent.errors import SandboxUnavailable
+from evalagent.errors import SandboxUnavailable, UsageError
 from evalagent.model import TrialRun
 from evalagent.outcomes.snapshots import Snapshot
 from evalagent.traces.masking import mask
@@ -39,14 +41,16 @@ class Collection:
         self._settings = settings
         self._places = threading.Semaphore(settings.parallel_trials)
         self._stack = ExitStack()
-        self._endpoint = ""
+        self._endpoint: Callable[[], str] = str
+        self._gaps: Callable[[], tuple[str, ...]] = tuple
 
     def __enter__(self) -> Self:
         if all(done is not None for _, done in runs.collected(self.plan)):
             return self  # resumed after the last trial: nothing to start
-        folder = runs.otlp_folder(self.plan)
+        for left in runs.otlp_files(self.plan):  # by a process that was killed before it could
+            mask_lines(left, self.suite.secrets)
         try:
-            self._endpoint = self._docker(folder) if self._wants_docker() else self._embedded(folder)
+            self._endpoint = self._service(runs.otlp_folder(self.plan))
         except BaseException:
             self._stack.close()
             raise
@@ -57,18 +61,30 @@ class Collection:
     ) -> None:
         self._stack.close()
 
-    def _wants_docker(self) -> bool:
-        return self.plan.sandbox == "docker" or self._settings.collector == "docker"
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """When the collector was found dead, and what may be missing since."""
+        return self._gaps()
 
-    def _embedded(self, folder: Path) -> str:
+    def _service(self, folder: Path) -> Callable[[], str]:
+        """Where spans go: the collector in its container where that is asked for or ready, else the receiver in this
+        process. Both write the same files."""
+        if self.plan.sandbox == "docker" or self._settings.collector == "docker":
+            return self._docker(folder)
+        if self._settings.collector == "auto" and docker_daemon.socket_there():
+            try:
+                return self._docker(folder)
+            except (SandboxUnavailable, UsageError) as error:
+                self.note = f"spans go to the embedded receiver, since the collector cannot be started: {error}"
         receiver = self._stack.enter_context(Receiver(folder, patterns=self.suite.secrets))
-        return receiver.endpoint
+        return lambda: receiver.endpoint
 
-    def _docker(self, folder: Path) -> str:
-        from evalagent.adapters.collector import Collector  # the docker SDK takes half a second to import
-
-        collector = self._stack.enter_context(Collector(folder, self.plan.run_id))
-        return collector.endpoint if self.plan.sandbox == "docker" else collector.host_endpoint
+    def _docker(self, folder: Path) -> Callable[[], str]:
+        collector = self._stack.enter_context(Collector(folder, self.plan.run_id, patterns=self.suite.secrets))
+        self._gaps = lambda: collector.gaps
+        if self.plan.sandbox == "docker":
+            return lambda: collector.endpoint
+        return lambda: collector.host_endpoint  # another port after a restart
 
     def collect(self, planned: PlannedTrial) -> str:
         """Run one trial if it has no record; how it ended. Transient if the sandbox failed: that is no sample."""
@@ -102,7 +118,7 @@ class Collection:
             number,
             suite_dir=suite_dir,
             work_dir=work,
-            endpoint=self._endpoint,
+            endpoint=self._endpoint(),
             resource=resource_of(self.plan.run_id, case.id, number, attempt),
             budgets=suite.budgets,
             env=os.environ,

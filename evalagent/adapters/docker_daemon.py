@@ -233,3 +233,8 @@ def _alive_without_proc(pid: int) -> str | None:
     except OSError:
         return ""
     return ""
+
+
+def socket_there() -> bool:
+    """Whether there is anything to connect to: quick, without loading the SDK; says nothing of what answers there."""
+    return bool(os.environ.get("DOCKER_HOST")) or Path("/var/run/docker.sock").is_socket()
