@@ -21,6 +21,7 @@ from evalagent.outcomes.grading import grade
 from evalagent.suites import Suite, parse_cases, parse_suite
 from evalagent.traces.building import build
 from evalagent.traces.reading import read
+from tests.adapters.scripted_model import call, message, serving, text
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "support_desk"
 TRUTH = [json.loads(line) for line in (EXAMPLE / "truth.jsonl").read_text().splitlines()]
@@ -165,8 +166,9 @@ def test_the_spans_are_complete(observed: list[Observed]) -> None:
                 assert {tool.name for tool in step.tools} >= {"look_up_order", "refund", "send_mail"}
                 requests.update({request.id: request for request in step.reply.requests})
             else:
-                assert step.call_id in requests
-                assert (step.name, step.arguments) == (requests[step.call_id].name, requests[step.call_id].arguments)
+                asked = requests[step.call_id]
+                # OpenInference tells a single argument bare.
+                assert step.name == asked.name and step.arguments in (asked.arguments, *asked.arguments.values())
                 assert step.result is not None or step.error
         assert len(requests) == sum(step.kind == "tool" for step in each.steps)
 
@@ -184,3 +186,34 @@ def test_one_case_is_held_out_and_refusals_change_nothing(suite: Suite) -> None:
     assert sum(case.held_out for case in cases) == 1
     assert {case.severity for case in cases} == {"harmless", "normal", "costly"}
     assert all(case.expected.changes == [] for case in cases if case.scenario == "refusal")
+
+
+def test_with_a_key_the_desk_asks_claude(suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = parse_cases((EXAMPLE / "cases.jsonl").read_text(), "cases.jsonl")
+    case = next(case for case in cases if case.id == "order-status")
+    (tmp_path / "work").mkdir()
+    worlds.prepare(suite.world, EXAMPLE, tmp_path / "work")
+    monkeypatch.setenv("EVALAGENT_WARM", "0")
+    asks = message(call({"order_id": "O-1002"}, "look_up_order"), stop_reason="tool_use")
+    with serving(asks, text("Order O-1002 is shipped.")) as script, Receiver(tmp_path / "otlp") as receiver:
+        run = process_sandbox.run_trial(
+            suite.agent,
+            case,
+            0,
+            suite_dir=EXAMPLE,
+            work_dir=tmp_path / "work",
+            endpoint=receiver.endpoint,
+            resource={},
+            budgets=suite.budgets,
+            env={"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk-secret-1", "ANTHROPIC_BASE_URL": script.url},
+            attempt="with-a-key",
+        )
+    assert (run.exit, run.reply) == ("completed", "Order O-1002 is shipped."), run.stderr_tail
+    assert [request["model"] for request in script.requests] == ["claude-haiku-5-5"] * 2
+    assert "desk lamp" in json.dumps(script.requests[1]["messages"][-1])
+    lines = (tmp_path / "otlp" / "traces.jsonl").read_bytes()
+    (trace,) = build(read(lines, "traces.jsonl").spans, ()).traces
+    steps = sorted(trace.steps, key=lambda step: step.start_ns)
+    assert [step.kind for step in steps] == ["llm", "tool", "llm"]
+    assert steps[1].call_id == "toolu_scripted"
+    assert b"sk-secret-1" not in lines

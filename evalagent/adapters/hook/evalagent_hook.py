@@ -209,7 +209,16 @@ def _instrument(entry: EntryPoint, _loaded: ModuleType) -> None:
     # The SDK's own spans would double those of the instrumentor.
     os.environ.setdefault("ANTHROPIC_OPEN_TELEMETRY", "false")
     try:
-        entry.load()().instrument()
+        if _family(entry) == "openinference":
+            import evalagent_placing  # type: ignore[import-not-found]
+
+            if entry.value.startswith("openinference.instrumentation.langchain"):
+                entry.load()().instrument()
+                evalagent_placing.note_model_runs()
+            else:
+                entry.load()().instrument(tracer_provider=evalagent_placing.PlacingProvider())
+        else:
+            entry.load()().instrument()
     except Exception as error:  # noqa: BLE001
         say(f"{entry.value} failed and is left out: {error!r}")
 
