@@ -96,7 +96,10 @@ def _imports(source: str, package: str) -> Iterable[tuple[str, tuple[str, ...]]]
         if isinstance(node, ast.Import):
             yield from ((alias.name, ()) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            around = package.split(".")
+            if node.level > len(around):  # beyond the top: fails when it runs
+                continue
+            above = around[: len(around) - node.level + 1] if node.level else []
             module = ".".join([*above, *([node.module] if node.module else [])])
             if module:
                 yield module, tuple(alias.name for alias in node.names)
