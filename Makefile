@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUITE ?= examples/support_desk/suite.yaml
 UV_VERSION := 0.13.9
+COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes \
+  --no-emit-index-url --no-header --quiet
 
 # Nothing of ours or of what we depend on calls home.
 export DO_NOT_TRACK := 1
@@ -49,9 +51,14 @@ format: setup ## Let ruff put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: localmodel
+localmodel: setup ## Add the tiny local model that one test asks (350 MB); CI does
+	$(BIN)/uv pip install --quiet --require-hashes -r requirements-localmodel.lock --python $(BIN)/python
+
 .PHONY: lock
-lock: setup ## Resolve the dependencies again and write requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --all-extras --python-version 3.11 --universal --generate-hashes --no-emit-index-url --no-header -q -o requirements.lock
+lock: setup ## Resolve the dependencies again and write the lock files
+	$(COMPILE) --extra examples --extra dev -o requirements.lock
+	$(COMPILE) --extra examples --extra dev --extra localmodel -o requirements-localmodel.lock
 
 .PHONY: server
 server: setup ## Start a Prefect server on 127.0.0.1:4200, tuned for many small tasks

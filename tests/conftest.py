@@ -1,5 +1,6 @@
 """What every test has: a clean environment; and, for those that ask, one Prefect server for the session."""
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,23 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("EVALAGENT_", "ANTHROPIC_", "AWS_", "OTEL_")):
             monkeypatch.delenv(name)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a test's marker needs must be there: in CI its lack is a failure, elsewhere a skip that says how to get it."""
+    for marker, (there, way) in NEEDS.items():
+        if item.get_closest_marker(marker) and not there():
+            missing = f"`{marker}` tests cannot run: {way}"
+            if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+                pytest.fail(missing, pytrace=False)
+            pytest.skip(missing)
+
+
+NEEDS = {
+    "browser": (lambda: Path("/usr/bin/chromium").exists(), "no Chromium; apt-get install chromium"),
+    "localmodel": (lambda: importlib.util.find_spec("xllamacpp") is not None, "no local model; make localmodel"),
+    "prefect": (lambda: importlib.util.find_spec("prefect") is not None, "no Prefect; make setup"),
+}
 
 
 @pytest.fixture(scope="session")
