@@ -7,40 +7,18 @@ from pathlib import Path
 
 import pytest
 
-GOOD = {
-    "resourceSpans": [
-        {
-            "scopeSpans": [
-                {
-                    "spans": [
-                        {
-                            "traceId": "0af7651916cd43dd8448eb211c80319c",
-                            "spanId": "b7ad6b7169203331",
-                            "name": "chat m",
-                            "startTimeUnixNano": "1760000000000000000",
-                            "endTimeUnixNano": "1760000001000000000",
-                            "attributes": [
-                                {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
-                                {
-                                    "key": "gen_ai.input.messages",
-                                    "value": {
-                                        "stringValue": '[{"role":"user","parts":[{"type":"text","content":"hi"}]}]'
-                                    },
-                                },
-                                {
-                                    "key": "gen_ai.output.messages",
-                                    "value": {
-                                        "stringValue": '[{"role":"assistant","parts":[{"type":"text","content":"hello"}]}]'
-                                    },
-                                },
-                            ],
-                        }
-                    ]
-                }
-            ]
-        }
-    ]
+ASKED = '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]'
+SAID = '[{"role": "assistant", "parts": [{"type": "text", "content": "hello"}]}]'
+ATTRIBUTES = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": ASKED, "gen_ai.output.messages": SAID}
+SPAN = {
+    "traceId": "0af7651916cd43dd8448eb211c80319c",
+    "spanId": "b7ad6b7169203331",
+    "name": "chat m",
+    "startTimeUnixNano": "1760000000000000000",
+    "endTimeUnixNano": "1760000001000000000",
+    "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in ATTRIBUTES.items()],
 }
+GOOD = {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]}
 
 
 def call(*words: str, cwd: Path | None = None, given: str = "") -> subprocess.CompletedProcess[str]:

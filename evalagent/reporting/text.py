@@ -79,9 +79,8 @@ def _cases(runs: Iterable[Unit]) -> list[str]:
     for case, mine in by_case.items():
         count = {word: sum(run.verdict == word for run in mine) for word in _WORDS}
         mixed = "  intermittent" if count["pass"] and count["fail"] else ""
-        lines.append(
-            f"  {case:<{width}}  {len(mine):>4}  {count['pass']:>4}  {count['fail']:>4}  {count['not_judged']:>10}{mixed}"
-        )
+        counted = f"{len(mine):>4}  {count['pass']:>4}  {count['fail']:>4}  {count['not_judged']:>10}"
+        lines.append(f"  {case:<{width}}  {counted}{mixed}")
     return lines
 
 
