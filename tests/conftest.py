@@ -32,7 +32,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """What a test's marker needs must be there: in CI its lack is a failure, elsewhere a skip with the way to get it."""
+    """What a marker asks for must be there: in CI its lack is a failure, elsewhere a skip with the way to get it."""
     for marker, (there, way) in NEEDS.items():
         if item.get_closest_marker(marker) and not there():
             missing = f"`{marker}` tests cannot run: {way}"

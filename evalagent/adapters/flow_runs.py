@@ -47,7 +47,7 @@ def run(
     configured = settings.load()
     if sandbox == "process":
         warm(parsed, suite.parent)
-    with progress(suite, configured.home, len(cases if not only else only) * (trials or parsed.trials), verbose):
+    with progress(suite, configured.home, len(only or cases) * (trials or parsed.trials), verbose):
         from prefect.flows import load_flow_from_entrypoint
 
         flow: Any = load_flow_from_entrypoint(f"{entrypoint}:evalagent", use_placeholder_flow=False)
