@@ -6,6 +6,7 @@ its requirements name, what instruments it, and all that these require. Its tag 
 """
 
 import ast
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 REPOSITORY = "evalagent-python"
-RECIPE = "1"
+RECIPE = "2"
 """Part of the tag: raise it when this file makes another image of the same things."""
 
 KEPT_IMAGES = 10
@@ -183,9 +184,12 @@ def interpreter() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 
 
+@functools.cache
 def site_packages() -> str:
-    """Where that interpreter looks for distributions of its own."""
-    return sysconfig.get_path("purelib", vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
+    """Where that interpreter, outside of any environment, looks for distributions first. Only it knows: Debian's looks
+    elsewhere than others."""
+    asked = [interpreter(), "-I", "-S", "-c", "import site; print(site.getsitepackages()[0])"]
+    return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 
 
 def provided(module: str) -> bool:
