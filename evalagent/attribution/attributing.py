@@ -1,13 +1,15 @@
 """Where a failure began: from each failing step back along edges of evidence to the worst failing parent, repeated.
 
 The rule is the published one for causal chains of agent steps (worst failing parent, repeated), made iterative and
-honest: a step that nobody judged on the way, or a way by time order alone, gives a candidate and never a claim.
+honest: a step that nobody judged on the way, or a way by time order alone, gives a candidate and never a claim. A call
+that did as it was asked passes a fault in the wish on to whoever used what it returned.
 Time and space are linear in steps and edges.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evalagent.attribution.carrying import Carrying
 from evalagent.attribution.judged import Judged, read_judged
 from evalagent.model import Attribution, Finding, Recovered, RootCause, Ruling, Step, Trace, Verdict
 
@@ -29,25 +31,37 @@ def attribute(
     a judge holds for bad is listed as recovered; an error finding still counts.
     """
     judged = read_judged(trace, verdicts, findings, failed, tau)
-    recovered = tuple(sorted(judged.recovered, key=lambda r: judged.order[r.step_id]))
-    verdict = _verdict(trace, judged, verdicts, failed)
-    if not judged.failing:
+    real = judged.failing - judged.suspects
+    verdict = _verdict(trace, judged, real, verdicts, failed)
+    if not real:
         unexplained = verdict == "fail"
-        return Attribution(trace.trace_id, verdict, None, (), recovered, ambiguous=unexplained)
-    chains = _walk(judged)
-    first = min(judged.failing, key=lambda i: (judged.steps[i].start_ns, i))
+        return Attribution(trace.trace_id, verdict, None, (), _listed(judged, frozenset()), ambiguous=unexplained)
+    chains = _walk(judged, Carrying(judged.steps, trace.task))
+    causes = _causes(judged, chains, real)
+    blamed = frozenset(step_id for cause in causes for step_id in cause.path)
+    first = min(
+        (at for at in judged.failing if at in real or judged.steps[at].step_id in blamed),
+        key=lambda i: (judged.steps[i].start_ns, i),
+    )
     return Attribution(
         trace_id=trace.trace_id,
         verdict=verdict,
         first_failing_step=judged.steps[first].step_id,
-        root_causes=_causes(judged, chains),
-        recovered=recovered,
-        ambiguous=bool(chains.doubts),
+        root_causes=causes,
+        recovered=_listed(judged, blamed),
+        ambiguous=any(judged.order[cause.step_id] in chains.doubts for cause in causes),
     )
 
 
-def _verdict(trace: Trace, judged: Judged, verdicts: Mapping[str, Verdict], failed: bool | None) -> Ruling:
-    if failed or judged.failing or judged.trace_errors:
+def _listed(judged: Judged, blamed: frozenset[str]) -> tuple[Recovered, ...]:
+    kept = (r for r in judged.recovered if r.step_id not in blamed)
+    return tuple(sorted(kept, key=lambda r: judged.order[r.step_id]))
+
+
+def _verdict(
+    trace: Trace, judged: Judged, real: set[int], verdicts: Mapping[str, Verdict], failed: bool | None
+) -> Ruling:
+    if failed or real or judged.trace_errors:
         return "fail"
     if failed is False:
         return "pass"
@@ -68,31 +82,48 @@ class _Chains:
     """the next step on the way back."""
     forward: dict[int, int] = field(default_factory=dict)
     """failing step -> the last failing step that depends on it directly."""
-    near: dict[int, int] = field(default_factory=dict)
-    """step that nobody judged -> the worst failing step behind it."""
+    behind: dict[int, int] = field(default_factory=dict)
+    """step that passes blame on, since nobody judged it or it only did as asked -> the worst failing step behind it."""
+    unsure: dict[int, int] = field(default_factory=dict)
+    """such a step -> the nearest step on its way back that nobody judged."""
     doubts: dict[int, str] = field(default_factory=dict)
     """candidate origin -> why it is no more than that."""
     also: set[int] = field(default_factory=set)
     """failing steps that may be origins themselves, though an earlier failing step is behind them."""
 
 
-def _walk(judged: Judged) -> _Chains:
+def _walk(judged: Judged, carrying: Carrying) -> _Chains:
     """One pass, parents before children."""
     chains = _Chains()
     for at in range(len(judged.steps)):
         if at in judged.failing:
-            _trace_back(judged, chains, at)
-        elif at in judged.unjudged:
-            behind = [p for p in judged.evidence(at) if p in judged.failing]
-            behind += [chains.near[p] for p in judged.evidence(at) if p in chains.near]
-            if behind:
-                worst = min(behind, key=judged.badness)
-                chains.near[at] = worst
-                chains.up[at] = next(p for p in judged.evidence(at) if p == worst or chains.near.get(p) == worst)
+            _trace_back(judged, chains, carrying, at)
+        elif at in judged.unjudged or judged.transparent(at):
+            _pass_on(judged, chains, at)
     return chains
 
 
-def _trace_back(judged: Judged, chains: _Chains, at: int) -> None:
+def _pass_on(judged: Judged, chains: _Chains, at: int) -> None:
+    parents = judged.evidence(at)
+    if at in judged.unjudged:
+        chains.unsure[at] = at
+    ways = [p for p in parents if p in judged.failing or p in chains.behind]
+    if ways:
+        way = ways[0]
+        if len(ways) > 1:
+            way = min(
+                ways, key=lambda p: (p in chains.unsure, judged.badness(chains.behind[p] if p in chains.behind else p))
+            )
+        chains.behind[at], chains.up[at] = chains.behind.get(way, way), way
+        if at not in chains.unsure and way in chains.unsure:
+            chains.unsure[at] = chains.unsure[way]
+    elif at not in chains.unsure:
+        dark = next((p for p in parents if p in chains.unsure), None)
+        if dark is not None:
+            chains.unsure[at] = chains.unsure[dark]
+
+
+def _trace_back(judged: Judged, chains: _Chains, carrying: Carrying, at: int) -> None:
     parents = judged.evidence(at)
     failing = [p for p in parents if p in judged.failing]
     if failing:
@@ -107,18 +138,25 @@ def _trace_back(judged: Judged, chains: _Chains, at: int) -> None:
     chains.origin[at] = at
     if fault == "yes":
         return
-    dark = [p for p in parents if p in judged.unjudged]
-    behind = [p for p in dark if p in chains.near]
-    if behind:
-        way = min(behind, key=lambda p: judged.badness(chains.near[p]))
-        source = chains.origin[chains.near[way]]
+    ways = [p for p in parents if p in chains.behind]
+    # a result that left no value here may have had no part in it
+    open_ = [p for p in ways if fault == "no" or p in judged.unjudged or carrying.carries(p, at)]
+    unsure = next((p for p in parents if p in chains.unsure), None)
+    if open_:
+        way = min(open_, key=lambda p: (p in chains.unsure, judged.badness(chains.behind[p])))
+        source = chains.origin[chains.behind[way]]
         chains.origin[at], chains.up[at] = source, way
-        chains.doubts[source] = f"the way to it leads through step {judged.steps[way].step_id}, which nobody judged"
+        if way not in chains.unsure:
+            return
+        dark = judged.steps[chains.unsure[way]].step_id
+        chains.doubts[source] = f"the way to it leads through step {dark}, which nobody judged"
         if fault == "unknown":
             chains.also.add(at)
-            chains.doubts[at] = f"step {judged.steps[way].step_id} before it was judged by nobody"
-    elif dark:
-        chains.doubts[at] = f"step {judged.steps[dark[0]].step_id} before it was judged by nobody"
+            chains.doubts[at] = f"step {dark} before it was judged by nobody"
+    elif ways:
+        chains.doubts[at] = f"whether what step {judged.steps[ways[0]].step_id} returned had a part in it is not known"
+    elif unsure is not None:
+        chains.doubts[at] = f"step {judged.steps[chains.unsure[unsure]].step_id} before it was judged by nobody"
     elif any(p in judged.failing for p in judged.weak(at)) or (not parents and judged.weak(at)):
         chains.doubts[at] = "what came before is known by order of time alone"
     elif judged.outside(at):
@@ -136,19 +174,18 @@ def _doubt_ties(judged: Judged, chains: _Chains, worst: int, failing: Sequence[i
                 chains.doubts.setdefault(origin, "another failing step is as bad and as near")
 
 
-def _causes(judged: Judged, chains: _Chains) -> tuple[RootCause, ...]:
-    """The origins, those of the last symptom first, then by how many failing steps they explain, then the worst."""
+def _causes(judged: Judged, chains: _Chains, real: set[int]) -> tuple[RootCause, ...]:
+    """The origins: those that explain most failing steps first, then the worst, the earliest, and by id."""
     last: dict[int, int] = {}
     weight: dict[int, int] = {}
-    for at in sorted(judged.failing):
+    for at in sorted(real):
         origin = chains.origin[at]
         last[origin] = at
         weight[origin] = weight.get(origin, 0) + 1
-    for at in chains.also:
+    for at in chains.also & real:
         last.setdefault(at, at)
         weight.setdefault(at, 0)
-    final = chains.origin[max(judged.failing)]
-    ranked = sorted(last, key=lambda o: (o != final, -weight[o], judged.badness(o)))
+    ranked = sorted(last, key=lambda o: (-weight[o], judged.badness(o)))
     spare = _LONGER_PATHS
     causes = []
     for origin in ranked:

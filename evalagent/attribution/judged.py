@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalagent.checks.codes import CODES
 from evalagent.model import Finding, Json, OwnFault, Recovered, Step, Trace, Verdict
@@ -26,6 +26,19 @@ class Judged:
     """Ids of steps whose error was made good."""
     recovered: list[Recovered]
     trace_errors: list[Finding]
+    suspects: set[int]
+    """Those of the failing that were excused because the end state is right, in a run that failed all the same: they
+    count only where what failed goes back to them."""
+
+    def transparent(self, at: int) -> bool:
+        """A call that did what it was asked to, by the rules, which do not ask whether the wish was right.
+
+        A fault in the wish passes through it: what came back is as wrong as what was asked for.
+        """
+        if self.steps[at].kind != "tool" or at in self.failing or self.steps[at].step_id in self.excused:
+            return False
+        verdict = self.verdicts.get(self.steps[at].step_id)
+        return verdict is not None and verdict.verdict == "pass" and verdict.judge == "rules"
 
     def evidence(self, at: int) -> tuple[int, ...]:
         """Positions of the parents that this step depends on by evidence, ascending."""
@@ -110,10 +123,10 @@ def read_judged(
     order = {step.step_id: at for at, step in enumerate(steps)}
     errors: dict[str, list[Finding]] = {}
     made_good: dict[str, Recovered] = {}
+    slips: dict[str, list[Finding]] = {}
     trace_errors = []
-    for finding in findings:
-        if finding.trace_id != trace.trace_id or finding.code not in CODES:
-            continue
+    own = [finding for finding in findings if finding.trace_id == trace.trace_id and finding.code in CODES]
+    for finding in (*own, *_overrun_by(own)):
         if finding.severity == "error":
             if finding.step_id is not None and finding.step_id in order:
                 errors.setdefault(finding.step_id, []).append(finding)
@@ -123,10 +136,14 @@ def read_judged(
             recovered = _recovered(finding)
             if recovered is not None:
                 made_good.setdefault(recovered.step_id, recovered)
+                if failed and "recovered_by" not in finding.evidence:
+                    slips.setdefault(recovered.step_id, []).append(finding)
     for step_id in errors:
         made_good.pop(step_id, None)
     _excuse_those_who_asked(steps, order, errors, made_good)
-    failing: set[int] = set()
+    suspects = {order[step_id] for step_id in slips if step_id in made_good}
+    errors |= {step_id: found for step_id, found in slips.items() if step_id in made_good}
+    failing: set[int] = set(suspects)
     for at, step in enumerate(steps):
         bad = step.step_id in errors or _is_bad(verdicts.get(step.step_id), tau)
         if not bad or step.step_id in made_good:
@@ -145,8 +162,33 @@ def read_judged(
         and ((v := verdicts.get(step.step_id)) is None or v.verdict == "not_judged")
     }
     return Judged(
-        steps, order, verdicts, errors, failing, unjudged, set(made_good), list(made_good.values()), trace_errors
+        steps=steps,
+        order=order,
+        verdicts=verdicts,
+        errors=errors,
+        failing=failing,
+        unjudged=unjudged,
+        excused=set(made_good),
+        recovered=list(made_good.values()),
+        trace_errors=trace_errors,
+        suspects=suspects,
     )
+
+
+def _overrun_by(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The largest repetition of a run over its budget, no longer a warning: it began where the overrun began."""
+    if not any(f.code == "over_budget" and f.severity == "error" for f in findings):
+        return ()
+    rounds = [f for f in findings if f.code == "loop" and f.severity == "warning" and f.step_id is not None]
+    if not rounds:
+        return ()
+    largest = max(rounds, key=_times)
+    return (replace(largest, severity="error", message=f"{largest.message}, and the run went over its budget"),)
+
+
+def _times(finding: Finding) -> int:
+    times = finding.evidence.get("times") if isinstance(finding.evidence, Mapping) else None
+    return times if isinstance(times, int) else 0
 
 
 def _is_bad(verdict: Verdict | None, tau: float) -> bool:

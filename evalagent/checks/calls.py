@@ -8,6 +8,7 @@ from itertools import islice
 
 import orjson
 
+from evalagent.checks.asked import Asked
 from evalagent.checks.failures import Failure, failure_of
 from evalagent.checks.wording import admits, name_words
 from evalagent.model import Json, Message, Step, Trace
@@ -30,6 +31,8 @@ class Call:
     key: str
     """Equal for equal tool and equal arguments."""
     failure: Failure | None
+    arguments: Json
+    """As the model asked with them, where the call's own span holds less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Calls:
     """step_id of a failed call -> what made it good."""
     positions: Mapping[str, int]
     by_id: Mapping[str, Step]
+    asked: Asked
+    """With which arguments each call was asked for."""
     user_turns: tuple[int, ...]
     """Positions of the steps at which something new was heard from the user, ascending."""
     answering: Step | None
@@ -61,15 +66,16 @@ class Calls:
 def read_calls(trace: Trace) -> Calls:
     """The calls of a trace, in time linear in its content."""
     positions = {step.step_id: at for at, step in enumerate(trace.steps)}
+    by_id = {step.step_id: step for step in trace.steps}
+    asked = Asked(by_id)
     calls = tuple(
-        Call(step, at, canonical(step.name, step.arguments), failure_of(step))
+        Call(step, at, canonical(step.name, step.arguments), failure_of(step), asked.arguments(step))
         for at, step in enumerate(trace.steps)
         if step.kind in ("tool", "handoff") and step.executed
     )
     turns = _user_turns(trace)
     answering = _answering(trace)
-    by_id = {step.step_id: step for step in trace.steps}
-    return Calls(calls, _repairs(trace, calls, turns), positions, by_id, turns, answering)
+    return Calls(calls, _repairs(trace, calls, turns), positions, by_id, asked, turns, answering)
 
 
 def canonical(name: str, arguments: Json) -> str:

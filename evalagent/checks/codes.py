@@ -37,13 +37,13 @@ CODES: Mapping[str, CodeInfo] = MappingProxyType(
         "requested_not_executed": CodeInfo("error", "a call was asked for, and nothing ran it", "F26", "yes"),
         "executed_not_requested": CodeInfo("error", "a call ran that no model asked for", "F26", "yes"),
         "false_success": CodeInfo("error", "the answer claims what a failed call did not do", "F30", "yes"),
-        "forbidden_tool": CodeInfo("error", "a tool was used that the case forbids", "F17", "yes"),
+        "forbidden_tool": CodeInfo("error", "a tool was used that the case forbids", "F17", "unknown"),
         "missing_tool": CodeInfo("error", "a call that the case expects was never made", "F15", "yes"),
         "over_budget": CodeInfo("error", "a limit of the suite was passed", "F29", "unknown"),
         "empty_answer": CodeInfo("error", "the run ended with nothing said", "F39", "yes"),
         "missing_value": CodeInfo("error", "a value that the answer must state is not in it", "F32", "unknown"),
         "path_mismatch": CodeInfo("error", "the run took another path than the case expects", "F06", "unknown"),
-        "unexpected_change": CodeInfo("error", "something changed in the world that should not have", "F27", "yes"),
+        "unexpected_change": CodeInfo("error", "something changed in the world that should not have", "F27", "unknown"),
         "missing_change": CodeInfo(
             "error", "something that should have changed in the world did not", "F15", "unknown"
         ),

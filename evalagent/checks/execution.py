@@ -90,23 +90,27 @@ def _one_request(one: Call, other: Call) -> bool:
 
 
 def loops(calls: Calls, settings: Settings) -> Iterator[Finding]:
-    """`loop` where one call gave one result as often as the setting says; one each, on the step that fills it."""
-    counts: dict[tuple[str, str], list[str]] = {}
+    """`loop` where one call gave one result as often as the setting says; one each, where the repetition began.
+
+    That is the model's step that asked for the second of these calls, or the second call where no model did.
+    """
+    counts: dict[tuple[str, str], list[Step]] = {}
     for call in calls.all:
         key = (call.key, canonical("", call.step.result if call.step.error is None else call.step.error))
-        counts.setdefault(key, []).append(call.step.step_id)
-    names = {call.step.step_id: call.step for call in calls.all}
+        counts.setdefault(key, []).append(call.step)
     for steps in counts.values():
-        if len(steps) >= settings.loop_times:
-            step = names[steps[settings.loop_times - 1]]
-            yield Finding(
-                step.trace_id,
-                step.step_id,
-                "loop",
-                "warning",
-                f"`{step.name:.100}` was called {len(steps)} times with the same arguments and the same result",
-                {"times": len(steps), "steps": steps[:100]},
-            )
+        if len(steps) < max(settings.loop_times, 2):
+            continue
+        again = steps[1]
+        where = again.request_step if again.request_step in calls.positions else again.step_id
+        yield Finding(
+            again.trace_id,
+            where,
+            "loop",
+            "warning",
+            f"`{again.name:.100}` was called {len(steps)} times with the same arguments and the same result",
+            {"times": len(steps), "call": again.step_id, "steps": [step.step_id for step in steps[:100]]},
+        )
 
 
 def lost(trace: Trace, calls: Calls) -> Iterator[Finding]:

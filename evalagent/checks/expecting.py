@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from evalagent.checks.calls import Calls
+from evalagent.checks.calls import Call, Calls
+from evalagent.checks.marks import Origins, read_origins, whole
 from evalagent.errors import UsageError
 from evalagent.model import Expectation, Finding, Json, Step, Trace
 
@@ -13,14 +14,17 @@ _MODES = ("strict", "unordered", "subset", "superset")
 def expectation_findings(trace: Trace, expectation: Expectation, calls: Calls) -> Iterator[Finding]:
     """`forbidden_tool`, `needless_tool`, `missing_tool`, `wrong_argument_value`, `path_mismatch`, `wrong_agent`."""
     forbidden = set(expectation.forbidden_tools)
-    for step in trace.steps:
+    origins = read_origins(trace, calls) if forbidden or expectation.wanted_tools else Origins(frozenset())
+    for at, step in enumerate(trace.steps):
         if step.kind not in ("tool", "handoff"):
             continue
         if step.name in forbidden:
-            yield _asked(step, calls, "forbidden_tool", f"`{step.name:.80}` was used, and the case forbids it")
+            message = f"`{step.name:.80}` was used, and the case forbids it"
+            fault = "unknown" if origins.inherited(whole(calls.asked.arguments(step)), at) else "yes"
+            yield _asked(step, calls, "forbidden_tool", message, own_fault=fault)
         if expectation.no_tools and step.kind == "tool":
             yield _asked(step, calls, "needless_tool", f"`{step.name:.80}` was used, and the case needs no tool")
-    yield from _wanted(trace, expectation, calls)
+    yield from _wanted(trace, expectation, calls, origins)
     if expectation.path is not None:
         yield from _path(trace, expectation.path, calls)
 
@@ -31,27 +35,30 @@ def _asked(step: Step, calls: Calls, code: str, message: str, **more: Json) -> F
     return Finding(step.trace_id, where, code, "error", message, {"tool": step.name, "call": step.step_id, **more})
 
 
-def _wanted(trace: Trace, expectation: Expectation, calls: Calls) -> Iterator[Finding]:
-    """Each expected call takes one successful call that fits; what is left over is wrong or missing."""
+def _wanted(trace: Trace, expectation: Expectation, calls: Calls, origins: Origins) -> Iterator[Finding]:
+    """Each expected call takes one successful call that fits; what is left over is wrong or missing.
+
+    A call that failed may have been asked for with the wrong values, but does not stand for the right ones.
+    """
     if any(s.kind == "llm" and not s.content for s in trace.steps) and not calls.all:
         return
-    free: dict[str, list[Step]] = {}
+    free: dict[str, list[Call]] = {}
+    failed: dict[str, list[Call]] = {}
     for call in calls.all:
-        if call.failure is None:
-            free.setdefault(call.step.name, []).append(call.step)
+        (free if call.failure is None else failed).setdefault(call.step.name, []).append(call)
     open_: list[tuple[str, Mapping[str, Json]]] = []
     for name, arguments in sorted(expectation.wanted_tools, key=lambda w: -len(w[1] or ())):
-        steps = free.get(name, [])
-        hit = next((s for s in steps if not _faults(arguments or {}, s.arguments)), None)
+        some = free.get(name, [])
+        hit = next((call for call in some if not _faults(arguments or {}, call.arguments)), None)
         if hit is not None:
-            steps.remove(hit)
+            some.remove(hit)
         else:
             open_.append((name, arguments or {}))
     for name, arguments in open_:
-        steps = free.get(name, [])
-        if not steps:
-            failed = any(call.step.name == name and call.failure for call in calls.all)
-            how = "was called and failed each time" if failed else "was never called"
+        tried = failed.get(name, [])
+        some = free.get(name) or ([] if any(not _faults(arguments, call.arguments) for call in tried) else tried)
+        if not some:
+            how = "was called and failed each time" if tried else "was never called"
             yield Finding(
                 trace.trace_id,
                 None,
@@ -61,14 +68,30 @@ def _wanted(trace: Trace, expectation: Expectation, calls: Calls) -> Iterator[Fi
                 {"tool": name, "arguments": dict(arguments)},
             )
             continue
-        nearest = min(steps, key=lambda s: len(_faults(arguments, s.arguments)))
-        steps.remove(nearest)
-        if nearest.arguments is None or isinstance(nearest.arguments, str):
-            continue
-        faults = _faults(arguments, nearest.arguments)
-        shown = ", ".join(f"{key} should be {arguments[key]!r:.60}" for key in faults[:3])
-        message = f"`{name:.80}` was called with other values than expected: {shown}"
-        yield _asked(nearest, calls, "wrong_argument_value", message, arguments={k: arguments[k] for k in faults})
+        nearest = min(some, key=lambda call: len(_faults(arguments, call.arguments)))
+        some.remove(nearest)
+        if isinstance(nearest.arguments, Mapping):
+            yield from _wrong_values(name, arguments, nearest, calls, origins)
+
+
+def _wrong_values(
+    name: str, wanted: Mapping[str, Json], call: Call, calls: Calls, origins: Origins
+) -> Iterator[Finding]:
+    """On the step that asked for the call, and on the one that had picked its wrong value for an earlier call."""
+    faults = _faults(wanted, call.arguments)
+    right = {key: wanted[key] for key in faults}
+    wrong = {key: call.arguments[key] for key in faults if key in call.arguments}
+    fault = "unknown" if origins.inherited(whole(wrong), call.position) else "yes"
+    shown = ", ".join(f"{key} should be {right[key]!r:.60}" for key in faults[:3])
+    message = f"`{name:.80}` was called with other values than expected: {shown}"
+    yield _asked(call.step, calls, "wrong_argument_value", message, arguments=right, own_fault=fault)
+    at = origins.picked(whole(wrong), whole(right), call.position)
+    first = next((c.step for c in calls.all if c.position == at), None) if at is not None else None
+    if first is not None and (first.request_step is None or first.request_step != call.step.request_step):
+        message = f"`{first.name:.80}` was called with a value that `{name:.80}` then had as well, where {shown}"
+        fault = "unknown" if origins.inherited(whole(wrong), calls.positions[first.step_id]) else "yes"
+        more = {"arguments": right, "own_fault": fault, "led_to": call.step.step_id}
+        yield _asked(first, calls, "wrong_argument_value", message, **more)
 
 
 def _faults(wanted: Mapping[str, Json], given: Json) -> list[str]:

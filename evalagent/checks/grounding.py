@@ -44,7 +44,7 @@ def unseen_ids(trace: Trace, calls: Calls, seen: Sightings) -> Iterator[Finding]
         if step.kind != "tool" or at is None or step.truncated or seen.blind <= at:
             continue
         told: set[str] = set()
-        for key, value in leaves(step.arguments):
+        for key, value in leaves(calls.asked.arguments(step)):
             if not _is_id(key, value) or str(value) in told or seen.knows(str(value), at):
                 continue
             told.add(str(value))
@@ -98,7 +98,7 @@ def ungrounded_values(trace: Trace, calls: Calls, seen: Sightings, settings: Set
         if step.kind == "tool" and at is not None and not step.truncated and seen.blind > at:
             odd = [
                 (key, str(value))
-                for key, value in leaves(step.arguments)
+                for key, value in leaves(calls.asked.arguments(step))
                 if _odd_argument(key, value, at, seen, settings, deep)
             ]
             if odd:
