@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalagent.adapters import agents, docker_daemon, python_image
+from evalagent.adapters import agent_needs, agents, docker_daemon, python_image
 from evalagent.adapters.attached import Attached
 from evalagent.adapters.collector import NAME as COLLECTOR
 from evalagent.adapters.collector import network_name
@@ -70,7 +70,7 @@ def prepare_image(agent: Agent, suite_dir: Path) -> str:
     with _lock, contextlib.closing(docker_daemon.connect()) as client, daemon_errors("making the agent's image"):
         base = agent.image or _bases.get(key, "")
         if not agent.image and not (base and docker_daemon.has_image(client, base)):
-            base = _bases[key] = python_image.build(client, python_image.needs(source))
+            base = _bases[key] = python_image.build(client, agent_needs.needs(source))
         return _build(client, base, files, key)
 
 
@@ -242,7 +242,7 @@ def _blame_ourselves(agent: Agent, case: Case, ended: _Ended) -> None:
         program = (agent.command or ["?"])[0]
         raise UsageError(f"the agent's image has no program {program!r}", key="agent.command")
     lacking = re.findall(r"^ModuleNotFoundError: No module named '([\w.]+)'", said, re.MULTILINE)
-    if lacking and not agent.image and python_image.provided(lacking[-1]):
+    if lacking and not agent.image and agent_needs.provided(lacking[-1]):
         raise UsageError(
             f"case {case.id}: the agent imports {lacking[-1]!r}, which its source does not show, so that its image "
             f"lacks it: name the distribution in {agent.source}/requirements.txt"
@@ -315,7 +315,7 @@ def _layer(agent: Agent, suite_dir: Path) -> list[tuple[str, bytes, bool]]:
     only = (suite_dir / agent.source).resolve()
     files = []
     for home, target in ((agents.HOOK, HOOK), (agents.LAUNCHER, LAUNCHER), (source, SOURCE)):
-        for file in python_image.source_files(home):
+        for file in agent_needs.source_files(home):
             if home == source and (not hidden.isdisjoint((file, *file.parents)) or (only.is_file() and file != only)):
                 continue
             executable = bool(file.stat().st_mode & 0o111)

@@ -5,7 +5,7 @@ from importlib import resources
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from evalagent.adapters import docker_daemon, python_image
+from evalagent.adapters import agent_needs, docker_daemon, python_image
 from evalagent.adapters.collector import NAME as COLLECTOR
 from evalagent.adapters.docker_daemon import MARK
 from evalagent.errors import SandboxUnavailable
@@ -47,7 +47,7 @@ class Egress:
     def _start(self) -> None:
         source = resources.files("evalagent.adapters").joinpath("egress_proxy.py").read_text("utf-8")
         self._container = self._client.containers.create(
-            python_image.build(self._client, python_image.Needs((), ())),
+            python_image.build(self._client, agent_needs.Needs((), ())),
             ["python", "-u", "-c", source, str(PORT), *self._hosts],
             labels=self._labels,
             user="65534:65534",

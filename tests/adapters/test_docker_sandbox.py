@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from docker import errors
 
-from evalagent.adapters import docker_daemon, docker_sandbox, python_image
+from evalagent.adapters import agent_needs, docker_daemon, docker_sandbox, python_image
 from evalagent.adapters.collector import Collector, network_name
 from evalagent.adapters.egress_proxy import allowed
 from evalagent.errors import SandboxUnavailable, UsageError
@@ -139,8 +139,8 @@ def no_images_stay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     client = docker_daemon.connect()
     source = tmp_path_factory.mktemp("bot")
     (source / "bot.py").write_text(BOT)
-    for needs in (python_image.needs(source), python_image.Needs((), ())):
-        python_image.build(client, needs)
+    for wanted in (agent_needs.needs(source), agent_needs.Needs((), ())):
+        python_image.build(client, wanted)
     before = {image.id for image in client.images.list()}
     yield
     for role in ("agent-image", "python"):
@@ -439,7 +439,7 @@ def test_a_callable_is_called_with_the_task(run: Trials) -> None:
 @pytest.mark.docker
 def test_an_image_of_the_users_own_runs_what_it_says(run: Trials) -> None:
     client = docker_daemon.connect()
-    base = python_image.build(client, python_image.needs(run.suite / "agent"))
+    base = python_image.build(client, agent_needs.needs(run.suite / "agent"))
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as tar:
         for name, text in (
