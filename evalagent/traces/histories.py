@@ -5,11 +5,15 @@ Rules (confidence): result_id (1.0), result_position (0.95), history (0.9), resu
 """
 
 from bisect import bisect_right
+from collections import deque
 
 from evalagent.model import Message, ToolAnswer
 from evalagent.traces.drafts import Draft, Drafts, Request
 from evalagent.traces.producers import CANDIDATES, Producers
 from evalagent.traces.unwrapping import canonical, collapsed, plain
+
+_CARRIED = 256
+"""At most so many calls that nobody answered are carried on to the next turn."""
 
 
 class Histories:
@@ -29,7 +33,7 @@ class Histories:
             if step.kind in ("tool", "handoff") and not step.virtual and step.observation.call_id
         }
         self._first_seen: dict[int, int] = {}
-        self._open: dict[int, list[Request | None]] = {}
+        self._open: dict[int, deque[Request | None]] = {}
         self._given: dict[int, list[tuple[int, str, float]]] = {}
         self.unknown: list[tuple[int, Message]] = []
         """Model calls and replies in their history that no step of this trace made."""
@@ -73,11 +77,11 @@ class Histories:
         lead = step.observation.messages[: len(step.observation.messages) - len(step.core)]
         earlier, size = self._continued(number, step)
         fresh = step.core[size:]
-        opened: list[Request | None] = []
+        opened: deque[Request | None] = deque()
         if earlier is not None:
             before = self._drafts.steps[earlier]
             step.continues = earlier
-            opened = list(self._open.get(earlier, ()))
+            opened.extend(list(self._open.get(earlier, ()))[-_CARRIED:])
             if fresh and self._is_reply(before, fresh[0]):
                 self._edge(number, earlier, "history", 0.9)
                 opened += before.requests
@@ -134,8 +138,8 @@ class Histories:
         self._given.setdefault(number, []).append((parent, rule, confidence))
 
     def _message(
-        self, number: int, step: Draft, message: Message, opened: list[Request | None]
-    ) -> list[Request | None]:
+        self, number: int, step: Draft, message: Message, opened: deque[Request | None]
+    ) -> deque[Request | None]:
         if message.role == "assistant":
             return opened + self._assistant(number, step, message)
         for answer in message.answers:
@@ -143,8 +147,8 @@ class Histories:
         self._text(number, step, message)
         return opened
 
-    def _assistant(self, number: int, step: Draft, message: Message) -> list[Request | None]:
-        found: list[Request | None] = []
+    def _assistant(self, number: int, step: Draft, message: Message) -> deque[Request | None]:
+        found: deque[Request | None] = deque()
         for asked in message.requests:
             known = self._latest(self._by_id.get(asked.id or ""), step, number, asked.name)
             if known is None:
@@ -180,8 +184,8 @@ class Histories:
         return best
 
     def _answer(
-        self, number: int, step: Draft, answer: ToolAnswer, opened: list[Request | None]
-    ) -> list[Request | None]:
+        self, number: int, step: Draft, answer: ToolAnswer, opened: deque[Request | None]
+    ) -> deque[Request | None]:
         at = self._open_at(answer, opened) if answer.id else None
         request = opened[at] if at is not None else None
         rule, confidence = "result_id", 1.0
@@ -225,7 +229,7 @@ class Histories:
         return found
 
     @staticmethod
-    def _open_at(answer: ToolAnswer, opened: list[Request | None]) -> int | None:
+    def _open_at(answer: ToolAnswer, opened: deque[Request | None]) -> int | None:
         """Answers mostly come in the order of their calls, so the search is short."""
         return next((i for i, r in enumerate(opened) if r is not None and r.id == answer.id), None)
 

@@ -9,6 +9,7 @@ _LINE = 3
 _ANCHOR = 12
 CANDIDATES = 16
 """At most so many makers, and outputs that begin alike, are looked at for one text."""
+_ALIKE = 256
 _WORD = re.compile(r"\w+")
 
 
@@ -40,7 +41,8 @@ class Producers:
         size = _ANCHOR
         while lead + size <= len(text):
             bucket = self._anchors.setdefault(size, {}).setdefault(text[lead : lead + size], [])
-            if len(bucket) < CANDIDATES:
+            last = lead + 2 * size > len(text)
+            if len(bucket) < (_ALIKE if last else CANDIDATES):
                 bucket.append((text, lead))
                 return
             size *= 2
