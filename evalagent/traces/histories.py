@@ -12,6 +12,8 @@ from evalagent.traces.drafts import Draft, Drafts, Request
 from evalagent.traces.producers import CANDIDATES, Producers
 from evalagent.traces.unwrapping import canonical, collapsed, plain
 
+_SHORT = 4
+"""So few messages without the reply to them may come again by chance (`yes`): they are read anew."""
 _CARRIED = 256
 """At most so many calls that nobody answered are carried on to the next turn."""
 
@@ -87,10 +89,13 @@ class Histories:
                 opened += before.requests
                 fresh = fresh[1:]
             else:
-                for parent, rule, confidence in self._given.get(earlier, ()):
-                    self._edge(number, parent, rule, confidence)
                 if not fresh and before.observation.error and before.end <= step.start:
                     self._edge(number, earlier, "retry", 0.6)
+                if size <= _SHORT:
+                    fresh, opened, size, step.continues = step.core, deque(), 0, None
+                else:
+                    for parent, rule, confidence in self._given.get(earlier, ()):
+                        self._edge(number, parent, rule, confidence)
         step.fresh = (*(m for m in lead if id(m) not in self._first_seen), *step.core[size:])
         for message in lead:
             self._text(number, step, message)
@@ -264,13 +269,18 @@ class Histories:
             self.far_answers.append((number, request))
 
     def _by_result(self, number: int, step: Draft, answer: ToolAnswer) -> None:
-        text = plain(answer.content)
-        for end, tool in reversed(self._results.get(text, ())[-CANDIDATES:] if text in self._results else ()):
-            same = answer.name is None or self._drafts.steps[tool].name == answer.name
-            if same and end <= step.start and tool != number:
-                self._edge(number, tool, "result_text", 0.8)
-                self._drafts.steps[tool].answered_in.append(number)
-                return
+        known = self._results.get(plain(answer.content), ())
+        same = [
+            tool
+            for end, tool in known[-CANDIDATES:]
+            if end <= step.start and tool != number and answer.name in (None, self._drafts.steps[tool].name)
+        ]
+        if same:
+            unread = [tool for tool in same if not self._drafts.steps[tool].answered_in]
+            tool = (unread or same)[-1]
+            self._edge(number, tool, "result_text", 0.8)
+            self._drafts.steps[tool].answered_in.append(number)
+            return
         if answer.id:
             self.unmatched.append((number, answer))
 

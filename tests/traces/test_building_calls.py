@@ -128,3 +128,19 @@ def test_an_agent_called_as_a_tool_stands_between_its_caller_and_the_reader() ->
     )
     assert pairs(trace) == {("2", "3"), ("3", "5"), ("5", "6")}
     assert step(trace, 2).aspect == "delegate"
+
+
+def test_equal_results_without_ids_or_history_are_each_read_once() -> None:
+    both = asks((None, "look", {"n": 1}), (None, "look", {"n": 2}))
+    spans = [span(1, None, "d", 0, 99, AGENT)]
+    for turn in range(2):
+        at = 20 * turn
+        spans += [
+            chat(10 * turn + 2, 1, at, at + 2, [said(f"go {turn}", "user")], both),
+            tool(10 * turn + 3, 1, "look", at + 3, at + 5, None, {"n": 1}, "[]"),
+            tool(10 * turn + 4, 1, "look", at + 3, at + 5, None, {"n": 2}, "[]"),
+            chat(10 * turn + 5, 1, at + 6, at + 8, [answers((None, []), (None, []))], said(f"none {turn}")),
+        ]
+    trace = only(spans)
+    assert {("3", "5"), ("4", "5"), ("d", "f"), ("e", "f")} <= pairs(trace)
+    assert ("3", "f") not in pairs(trace)

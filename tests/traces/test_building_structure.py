@@ -229,3 +229,15 @@ def test_steps_that_overlap_do_not_wait_for_each_other() -> None:
     trace = only([tool(2, None, "a", 0, 10), tool(3, None, "b", 5, 15), tool(4, None, "c", 16, 20)])
     assert pairs(trace) == {("2", "4"), ("3", "4")}
     assert {edge.via for s in trace.steps for edge in s.parents} == {"order"}
+
+
+def test_the_same_short_word_again_comes_from_who_said_it_last() -> None:
+    def person(number: int, at: float) -> Span:
+        return span(number, 1, "user", at, at + 1, {"gen_ai.agent.name": "user", "output.value": "yes please"})
+
+    spans = [span(1, None, "d", 0, 99, AGENT)]
+    for turn in range(3):
+        spans += [person(2 * turn + 2, 10 * turn), chat(2 * turn + 3, 1, 10 * turn + 2, 10 * turn + 4,
+                  [said("yes please", "user")], said(f"done {turn}"))]  # fmt: skip
+    assert {("2", "3"), ("4", "5"), ("6", "7")} <= pairs(only(spans))
+    assert ("2", "7") not in pairs(only(spans))
