@@ -1,7 +1,7 @@
 """Public list prices of models, and what a call cost by them.
 
-US dollars per million tokens, standard tier, as published by the vendors; `AS_OF` is when they were last compared.
-An unknown model has no price: its cost is None, never 0.
+US dollars per million tokens, standard tier, as published by the vendors up to `AS_OF`. A model that is not here (every
+newer one) has no price: its cost is None, never 0, until `prices:` in the suite names it.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evalagent.model import Json, Tokens
 
-AS_OF = "2025-11-01"
+AS_OF = "2026-03-21"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,11 @@ PRICES: Mapping[str, Price] = {
     "claude-haiku-4-5": _claude(1, 5),
     "claude-sonnet-4": _claude(3, 15),
     "claude-sonnet-4-5": _claude(3, 15),
+    "claude-sonnet-4-6": _claude(3, 15),
     "claude-opus-4": _claude(15, 75),
     "claude-opus-4-1": _claude(15, 75),
     "claude-opus-4-5": _claude(5, 25),
+    "claude-opus-4-6": _claude(5, 25),
     "gpt-3.5-turbo": Price(0.5, 1.5),
     "gpt-4": Price(30, 60),
     "gpt-4-turbo": Price(10, 30),
