@@ -43,7 +43,7 @@ def run(
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     if not verbose:
-        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "ERROR")
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")  # what fails is told by us, without a traceback
     configured = settings.load()
     if sandbox == "process":
         warm(parsed, suite.parent)
