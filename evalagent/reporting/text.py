@@ -22,6 +22,11 @@ def render(record: RunRecord) -> str:
     lines += ["", *_cases(runs)] if record.trials else []
     lines += ["", *_failed(record, runs)] if any(run.verdict == "fail" for run in runs) else []
     lines += ["", *_not_judged(record)] if record.exit_code in (3, 4) else []
+    if record.judge.name == "rules" and card.coverage.judged < card.coverage.steps:
+        lines += [
+            "",
+            "What no rule decides is not judged; `--judge anthropic` with ANTHROPIC_API_KEY asks a model.",
+        ]
     return _plain("\n".join(lines)) + "\n"
 
 
@@ -50,9 +55,9 @@ def _numbers(card: Scorecard) -> list[str]:
     )
     if card.within_budget:
         rows.append(("runs within budget", f"{card.within_budget.within} of {card.within_budget.n}"))
-    tokens = "not known" if card.tokens.total is None else f"{card.tokens.total:,.0f}"
-    cost = "not known" if card.cost_usd.total is None else f"${card.cost_usd.total:.4f}"
-    rows.append(("the agent spent", f"{tokens} tokens, {cost}"))
+    tokens = "tokens not known" if card.tokens.total is None else f"{card.tokens.total:,.0f} tokens"
+    cost = "cost not known" if card.cost_usd.total is None else f"${card.cost_usd.total:.4f}"
+    rows.append(("the agent spent", f"{tokens}, {cost}"))
     if card.intermittent:
         rows.append(("intermittent cases", ", ".join(card.intermittent)))
     width = max(len(name) for name, _ in rows)
