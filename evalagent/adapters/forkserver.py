@@ -34,10 +34,12 @@ PER_TRIAL = frozenset(
 )
 """Variables that a child may have otherwise than its server; all others are the server's key."""
 READY_S = 120.0
-ANSWER_S = 10.0
+ANSWER_S = 30.0
 MOST_SERVERS = 4
 MOST_SOURCES = 2000
 MOST_SOURCE = 1 << 20
+
+NOT_SOURCE = frozenset({"__pycache__", "env", "node_modules", "venv"})
 
 _Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...], agents.Entry]
 _lock = threading.Lock()
@@ -139,7 +141,7 @@ def own_modules(source: Path) -> dict[str, str]:
     """Dotted name -> text of the Python modules under an agent's source."""
     found: dict[str, str] = {}
     for folder, folders, files in os.walk(source):
-        folders[:] = sorted(name for name in folders if name.isidentifier() and name != "__pycache__")
+        folders[:] = sorted(name for name in folders if name.isidentifier() and name not in NOT_SOURCE)
         for name in sorted(files):
             path = Path(folder, name)
             if path.suffix == ".py" and path.stem.isidentifier() and len(found) < MOST_SOURCES:
@@ -208,6 +210,7 @@ class _Server:
             return self._state
 
     def fork(self, trial: bytes, fds: tuple[int, int, int]) -> WarmProcess | None:
+        """A child that runs this trial; None if there is none. SandboxUnavailable: nobody can tell whether there is."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs, self._lock:
@@ -215,7 +218,12 @@ class _Server:
                 socket.send_fds(self._control, [trial], [*fds, theirs.fileno()])
             ours.settimeout(ANSWER_S)
             answer = json.loads(ours.recv(1 << 16) or b"{}")
-        except (OSError, ValueError):
+        except TimeoutError as error:
+            ours.close()  # on which the server kills the child, should it come to fork one
+            raise SandboxUnavailable(
+                "the warm Python process does not answer; EVALAGENT_WARM=0 does without"
+            ) from error
+        except OSError:
             answer = {}
         if "pid" not in answer:
             ours.close()

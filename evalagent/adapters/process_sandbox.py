@@ -1,4 +1,4 @@
-"""Runs one trial of an agent as a process of this machine, within limits that the operating system keeps.
+"""Runs one trial of an agent as a process of this machine (Linux), within limits that the operating system keeps.
 
 It keeps trials apart from each other and from this process. It does not keep a hostile agent from the machine's files
 or network: that is what the Docker sandbox is for.
@@ -206,7 +206,7 @@ def _start(ready: agents.Launch, work_dir: Path, environment: Mapping[str, str],
 
 
 def _abandon(process: Started) -> None:
-    """Whatever has happened here, the agent does not go on; the number of one that has ended may be another's by now."""
+    """Whatever happened here, the agent does not go on. The number of one that has ended may be another's by now."""
     with contextlib.suppress(SandboxUnavailable):
         if process.poll() is not None:
             return
