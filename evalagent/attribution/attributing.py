@@ -91,6 +91,10 @@ class _Chains:
     also: set[int] = field(default_factory=set)
     """failing steps that may be origins themselves, though an earlier failing step is behind them."""
 
+    def source(self, at: int) -> int:
+        """The failing step that blame arriving here goes on to."""
+        return self.behind.get(at, at)
+
 
 def _walk(judged: Judged, carrying: Carrying) -> _Chains:
     """One pass, parents before children."""
@@ -111,10 +115,8 @@ def _pass_on(judged: Judged, chains: _Chains, at: int) -> None:
     if ways:
         way = ways[0]
         if len(ways) > 1:
-            way = min(
-                ways, key=lambda p: (p in chains.unsure, judged.badness(chains.behind[p] if p in chains.behind else p))
-            )
-        chains.behind[at], chains.up[at] = chains.behind.get(way, way), way
+            way = min(ways, key=lambda p: (p in chains.unsure, judged.badness(chains.source(p))))
+        chains.behind[at], chains.up[at] = chains.source(way), way
         if at not in chains.unsure and way in chains.unsure:
             chains.unsure[at] = chains.unsure[way]
     elif at not in chains.unsure:

@@ -22,7 +22,9 @@ class Carrying:
             self.common = pieces(self.task) if self.task else frozenset()
         if call not in self.passed:
             step = self.steps[call]
-            self.passed[call] = telling(whole([step.arguments, step.result]) - self.common)
+            given = [step.arguments, step.result]
+            named = (mark for mark in pieces(given) if not mark.isalpha())
+            self.passed[call] = telling(whole(given).union(named) - self.common)
         return not self.passed[call].isdisjoint(pieces(_made(self.steps[to])))
 
 

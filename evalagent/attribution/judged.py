@@ -51,6 +51,11 @@ class Judged:
     def _parents(self, at: int, evident: bool) -> tuple[int, ...]:
         """Later positions are left out: they are the last edges of a cycle."""
         step = self.steps[at]
+        if len(step.parents) == 1:  # most steps have one, and a trace may have a million steps
+            edge = step.parents[0]
+            place = self.order.get(edge.step_id, at)
+            fits = (edge.via in EVIDENCE) is evident and (edge.trace_id is None or edge.trace_id == step.trace_id)
+            return (place,) if fits and place < at else ()
         found = [
             self.order.get(e.step_id, at)
             for e in step.parents
@@ -102,7 +107,7 @@ class Judged:
     def reason(self, at: int) -> str:
         step_id = self.steps[at].step_id
         verdict = self.verdicts.get(step_id)
-        if verdict is not None and verdict.reason:
+        if verdict is not None and verdict.reason and (verdict.verdict == "fail" or step_id not in self.errors):
             return verdict.reason[:300]
         return "; ".join(f.message for f in self.errors.get(step_id, []))[:300]
 

@@ -22,6 +22,7 @@ _CLAIMS = re.compile(
     r"(?!need|unfortunat)\w{3,}(?:ed|ent|old|aid|ut|et)\b",
     re.IGNORECASE,
 )
+_COURTESY = re.compile(r"\b(?:anything|something) (?:else|more)\b[^.!?]*\?$", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -36,8 +37,9 @@ def claims(text: str) -> bool:
 
 
 def asks(text: str) -> bool:
-    """Whether a text ends in a question, and so hands the turn back."""
-    return text.rstrip().rstrip("*_`\"')”’").endswith("?")
+    """Whether a text ends in a question, and so hands the turn back; "Anything else?" is none."""
+    bare = text.rstrip().rstrip("*_`\"')”’")
+    return bare.endswith("?") and _COURTESY.search(bare[-200:]) is None
 
 
 def name_words(name: str) -> list[str]:

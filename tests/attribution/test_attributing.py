@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalagent.attribution.attributing import attribute
-from evalagent.model import Edge, Finding, Trace, Verdict
+from evalagent.model import Edge, Finding, Message, Step, Trace, Verdict
 from tests.attribution.planted import TRACE, planted, step, trace, verdict
 
 EVIDENCE = {"call", "data", "handoff", "link"}
@@ -166,6 +166,89 @@ def test_a_parent_in_another_trace_leaves_it_open_where_it_began() -> None:
     away = replace(step("a", 0), parents=(Edge("z", "link", 1.0, "e" * 32),))
     assert attribute(trace(away), verdicts(verdict("a", 0.1)), (), True).ambiguous
     assert not attribute(trace(away), verdicts(verdict("a", 0.1, "yes")), (), True).ambiguous
+
+
+# --- through calls that did as they were asked ---------------------------------------------------------
+
+
+def call(name: str, start: int, asker: str, result: object) -> Step:
+    made = step(name, start, asker, via="call")
+    return replace(made, kind="tool", request_step=asker, arguments={}, result=result)
+
+
+def says(name: str, start: int, *parents: str, text: str) -> Step:
+    return replace(step(name, start, *parents), reply=Message("assistant", text))
+
+
+def handed_on(text: str, task: str | None = None) -> Trace:
+    """a asks, b answers AX-77, c speaks of it."""
+    steps = (step("a", 0), call("b", 1, "a", {"item": "AX-77"}), says("c", 2, "b", text=text))
+    return replace(trace(*steps), task=task)
+
+
+def test_blame_passes_through_a_call_that_did_as_it_was_asked() -> None:
+    bad = verdicts(verdict("a", 0.0), verdict("b", 1.0), verdict("c", 0.0))
+    found = attribute(handed_on("It is AX-77."), bad, (), True)
+    assert [(c.step_id, c.path) for c in found.root_causes] == [("a", ("a", "b", "c"))]
+    assert not found.ambiguous
+
+
+def test_what_left_no_value_behind_is_not_known_to_have_had_a_part() -> None:
+    bad = verdicts(verdict("a", 0.0), verdict("b", 1.0), verdict("c", 0.0))
+    for run in (handed_on("I cannot help."), handed_on("It is AX-77.", task="What of AX-77?")):
+        found = attribute(run, bad, (), True)
+        assert [c.step_id for c in found.root_causes] == ["a", "c"] and found.ambiguous
+    bad["c"] = verdict("c", 0.0, "no")
+    assert [c.step_id for c in attribute(handed_on("I cannot help."), bad, (), True).root_causes] == ["a"]
+
+
+def test_a_fault_of_its_own_stays_whatever_was_asked_before() -> None:
+    bad = verdicts(verdict("a", 0.0), verdict("b", 1.0), verdict("c", 0.0, "yes"))
+    found = attribute(handed_on("It is AX-77."), bad, (), True)
+    assert ([c.step_id for c in found.root_causes], found.ambiguous) == (["a", "c"], False)
+
+
+def test_a_call_that_a_judge_found_right_parts_what_is_before_and_after_it() -> None:
+    bad = verdicts(verdict("a", 0.0), replace(verdict("b", 1.0), judge="a model"), verdict("c", 0.0))
+    found = attribute(handed_on("It is AX-77."), bad, (), True)
+    assert [c.step_id for c in found.root_causes] == ["a", "c"]
+
+
+def test_an_asking_step_that_nobody_judged_leaves_it_open_where_it_began() -> None:
+    bad = verdicts(verdict("a", None), verdict("b", 1.0), verdict("c", 0.0))
+    found = attribute(handed_on("It is AX-77."), bad, (), True)
+    assert ([c.step_id for c in found.root_causes], found.ambiguous) == (["c"], True)
+    assert "step a before it was judged by nobody" in found.root_causes[0].reason
+
+
+def test_the_origin_that_explains_most_is_named_first_wherever_the_run_ended() -> None:
+    run = trace(step("a", 0), step("b", 1, "a"), step("c", 2, "b"), step("d", 3))
+    found = attribute(run, verdicts(*(verdict(n, 0.0) for n in "abcd")), (), True)
+    assert [c.step_id for c in found.root_causes] == ["a", "d"]
+    apart = attribute(trace(step("b", 1), step("a", 1), step("z", 0)), {}, tuple(error(n) for n in "abz"), True)
+    assert [c.step_id for c in apart.root_causes] == ["z", "a", "b"]
+
+
+def test_an_excused_slip_counts_again_where_the_run_failed_and_the_failure_goes_back_to_it() -> None:
+    slip = Finding(TRACE, "a", "id_never_seen", "info", "made up", {"excused_by": "the end state is right"})
+    bad = verdicts(verdict("a", None), verdict("b", 1.0), verdict("c", 0.0))
+    found = attribute(handed_on("It is AX-77."), bad, (slip,), True)
+    assert (found.first_failing_step, [c.step_id for c in found.root_causes], found.recovered) == ("a", ["a"], ())
+    apart = attribute(replace(handed_on("No."), steps=(*handed_on("No.").steps, step("e", 9))), verdicts(
+        verdict("a", None), verdict("b", 1.0), verdict("c", 1.0), verdict("e", 0.0)), (slip,), True)  # fmt: skip
+    assert (apart.first_failing_step, [c.step_id for c in apart.root_causes]) == ("e", ["e"])
+    assert [r.step_id for r in apart.recovered] == ["a"]
+
+
+def test_a_run_over_its_budget_is_put_down_to_its_largest_repetition_or_to_nobody() -> None:
+    run = trace(step("a", 0), step("b", 1, "a"), step("c", 2, "b"))
+    over = Finding(TRACE, None, "over_budget", "error", "27 steps, allowed are 15")
+    rounds = tuple(Finding(TRACE, n, "loop", "warning", "again", {"times": t}) for n, t in (("a", 4), ("b", 9)))
+    found = attribute(run, {}, (over, *rounds), True)
+    assert (found.first_failing_step, [(c.step_id, c.category) for c in found.root_causes]) == ("b", [("b", "F07")])
+    none = attribute(run, {}, (over,), True)
+    assert (none.verdict, none.first_failing_step, none.root_causes, none.ambiguous) == ("fail", None, (), True)
+    assert attribute(run, {}, rounds, None).root_causes == ()
 
 
 # --- laws -----------------------------------------------------------------------------------------

@@ -136,3 +136,80 @@ def test_the_cause_of_a_wrong_end_state_is_the_step_that_asked_for_the_write() -
     verdicts = decide(trace, findings, 0.7, show=False).verdicts
     found = attribute(trace, verdicts, findings, True)
     assert (found.first_failing_step, [c.step_id for c in found.root_causes], found.ambiguous) == ("m4", ["m4"], False)
+
+
+# --- of several calls, and of several steps, the one that it was --------------------------------------
+
+
+def paid(*amounts: float, results: tuple[Json, ...] = ()) -> Run:
+    run = Run("Please pay back parcel PX-4711")
+    for n, amount in enumerate(amounts):
+        result = results[n] if results else {"status": "ok"}
+        run.asks(("pay_back", {"parcel": "PX-4711", "amount": amount})).returns(result)
+    return run.answers("Paid back.")
+
+
+def payment(key: int, amount: float = 12.5) -> WorldChange:
+    return WorldChange("payments", key, "insert", None, {"id": key, "parcel": "PX-4711", "amount": amount})
+
+
+def expected_payment(met: bool = True) -> ExpectedChange:
+    return ExpectedChange({"table": "payments", "insert": {"parcel": "PX-4711", "amount": 12.5}}, met, "as expected")
+
+
+def test_of_equal_calls_those_beyond_the_expected_ones_made_the_unexpected_rows() -> None:
+    trace = paid(12.5, 12.5, 12.5).trace()
+    outcome = Outcome("case", 1, "fail", expected=(expected_payment(),), unexpected=(payment(8), payment(9)))
+    assert responsible_steps(trace, outcome) == {0: "t3", 1: "t5"}
+    assert [(f.step_id, f.evidence["own_fault"]) for f in findings_from_outcome(trace, outcome)] == [
+        ("m2", "yes"), ("m4", "yes"),
+    ]  # fmt: skip
+
+
+def test_of_equal_calls_with_nothing_expected_the_first_made_the_first_row() -> None:
+    outcome = Outcome("case", 1, "fail", unexpected=(payment(8),))
+    assert responsible_steps(paid(12.5, 12.5).trace(), outcome) == {0: "t1"}
+
+
+def test_a_call_whose_result_names_the_new_row_made_it() -> None:
+    results: tuple[Json, ...] = ({"payment": 9}, {"payment": 8}, {"payment": 7})
+    outcome = Outcome("case", 1, "fail", unexpected=(payment(8),))
+    assert responsible_steps(paid(12.5, 12.5, 12.5, results=results).trace(), outcome) == {0: "t3"}
+
+
+def test_a_call_that_holds_the_values_beats_one_that_wrote_them_into_a_text() -> None:
+    run = Run("Leave PX-4711 alone").asks(("cancel", {"parcel_id": "PX-4711"})).returns(parcel(state="cancelled"))
+    run.asks(("mail", {"to": "ada", "text": "Parcel PX-4711 is cancelled."})).returns("ok").answers("Done.")
+    change = update("PX-4711", state=("in transit", "cancelled"))
+    assert responsible_steps(run.trace(), graded(change)) == {0: "t1"}
+
+
+WANTED: dict[str, Json] = {"table": "parcels", "key": "PX-4712", "set": {"state": "cancelled"}}
+
+
+def picked(*looked_up: str) -> Run:
+    """Lists two parcels, looks some up, cancels PX-4711 where PX-4712 was meant."""
+    run = Run("Cancel my newest parcel").asks(("list_parcels", {"customer": "ada"})).returns(["PX-4711", "PX-4712"])
+    for parcel_id in looked_up:
+        run.asks(("find_parcel", {"parcel_id": parcel_id})).returns(parcel(parcel_id=parcel_id))
+    run.asks(("cancel", {"parcel_id": "PX-4711"})).returns({"parcel_id": "PX-4711", "state": "cancelled"})
+    return run.answers("Parcel PX-4711 is cancelled.")
+
+
+def test_a_wrong_row_is_put_down_to_the_step_that_picked_it_and_the_rest_follows_from_it() -> None:
+    trace = picked("PX-4711").trace()
+    findings = findings_from_outcome(
+        trace, graded(update("PX-4711", state=("in transit", "cancelled")), missing=(WANTED,))
+    )
+    assert [(f.code, f.step_id) for f in findings] == [("unexpected_change", "m4"), ("missing_change", "m2")]
+    found = attribute(trace, decide(trace, findings, 0.7, show=False).verdicts, findings, True)
+    assert (found.first_failing_step, found.root_causes[0].step_id) == ("m2", "m2")
+    assert found.root_causes[0].path == ("m2", "t3", "m4")
+
+
+def test_where_the_right_row_was_looked_at_too_the_choice_was_made_at_the_write() -> None:
+    trace = picked("PX-4711", "PX-4712").trace()
+    findings = findings_from_outcome(
+        trace, graded(update("PX-4711", state=("in transit", "cancelled")), missing=(WANTED,))
+    )
+    assert {f.step_id for f in findings} == {"m6"}

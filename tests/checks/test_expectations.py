@@ -169,3 +169,53 @@ def test_every_finding_has_a_known_code() -> None:
     )
     assert {f.code for f in findings} <= set(known_codes())
     assert len({f.code for f in findings}) == 5
+
+
+# --- with which values, and who chose them -------------------------------------------------------------
+
+
+def of(findings: tuple[Finding, ...], code: str) -> list[Finding]:
+    return [f for f in findings if f.code == code and f.severity == "error"]
+
+
+def test_a_lone_argument_without_its_name_is_read_from_the_request() -> None:
+    run = Run("Where is PX-4711?").asks(("find_parcel", {"parcel_id": "PX-4712"}))
+    run.returns(parcel(parcel_id="PX-4712"), arguments="PX-4712")
+    wanted = Expectation(wanted_tools=(("find_parcel", {"parcel_id": "PX-4711"}),))
+    [finding] = of(check(run.answers("Under way.").trace(), wanted), "wrong_argument_value")
+    assert (finding.step_id, finding.evidence["own_fault"]) == ("m0", "yes")
+    right = Run("Where is PX-4711?").asks(("find_parcel", {"parcel_id": "PX-4711"}))
+    right.returns(parcel(), arguments="PX-4711")
+    assert of(check(right.answers("Under way.").trace(), wanted), "wrong_argument_value") == []
+
+
+def test_a_wrong_value_is_also_held_against_the_step_that_picked_it_first() -> None:
+    run = Run("Cancel my newest").asks(("find_parcel", {"parcel_id": "PX-4711"})).returns(parcel())
+    run.asks(("cancel", {"parcel_id": "PX-4711"})).returns("ok").answers("Done.")
+    wanted = Expectation(wanted_tools=(("cancel", {"parcel_id": "PX-4712"}),))
+    found = of(check(run.trace(), wanted), "wrong_argument_value")
+    assert [(f.step_id, f.evidence["own_fault"]) for f in found] == [("m0", "yes"), ("m2", "unknown")]
+
+
+def test_where_the_right_value_was_asked_for_too_only_the_expected_call_was_wrong() -> None:
+    run = Run("Cancel my newest").asks(("find_parcel", {"parcel_id": "PX-4711"})).returns(parcel())
+    run.asks(("find_parcel", {"parcel_id": "PX-4712"})).returns(parcel(parcel_id="PX-4712"))
+    run.asks(("cancel", {"parcel_id": "PX-4711"})).returns("ok").answers("Done.")
+    wanted = Expectation(wanted_tools=(("cancel", {"parcel_id": "PX-4712"}),))
+    assert [f.step_id for f in of(check(run.trace(), wanted), "wrong_argument_value")] == ["m4"]
+
+
+def test_a_failed_call_with_other_values_is_wrong_and_one_with_the_right_ones_is_missing() -> None:
+    run = Run("Cancel PX-4712").asks(("cancel", {"parcel_id": "PX-9999"})).returns(error="no such parcel")
+    wanted = Expectation(wanted_tools=(("cancel", {"parcel_id": "PX-9999"}),))
+    other = Expectation(wanted_tools=(("cancel", {"parcel_id": "PX-4712"}),))
+    trace = run.answers("Sorry.").trace()
+    assert [f.step_id for f in of(check(trace, other), "wrong_argument_value")] == ["m0"]
+    assert [f.step_id for f in of(check(trace, wanted), "missing_tool")] == [None]
+
+
+def test_a_closing_courtesy_is_no_question() -> None:
+    run = Run("Cancel PX-4711").asks(("cancel", {"parcel_id": "PX-4711"})).returns({"error": "it is delivered"})
+    assert of(check(run.answers("All done. Is there anything else I can do?").trace()), "false_success")
+    asked = Run("Cancel PX-4711").asks(("cancel", {"parcel_id": "PX-4711"})).returns({"error": "it is delivered"})
+    assert not of(check(asked.answers("It was sent. What else should I try?").trace()), "false_success")
