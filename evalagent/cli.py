@@ -118,7 +118,10 @@ def run(
 
 
 RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, an --out folder, or `latest`.")]
-HOME = Annotated[Path | None, typer.Option(help="Where runs live: EVALAGENT_HOME, else .evalagent in this folder.")]
+HOME = Annotated[
+    Path | None,
+    typer.Option(help="Where runs live, mostly the .evalagent beside the suite; EVALAGENT_HOME, else .evalagent here."),
+]
 
 
 @app.command()
@@ -134,7 +137,12 @@ def report(
     from evalagent.adapters.outputs import RENDERERS
 
     _one_of("--format", format, tuple(RENDERERS))
-    data = bytes_of(runs.find_run(named, _home(home)) / RENDERERS[format][0])
+    folder = runs.find_run(named, _home(home))
+    if not (folder / RENDERERS[format][0]).exists():
+        raise UsageError(
+            "has no report: the run was not finished; `evalagent run` again goes on with it", file=str(folder)
+        )
+    data = bytes_of(folder / RENDERERS[format][0])
     if out is None:
         sys.stdout.buffer.write(data)
     else:
@@ -144,12 +152,16 @@ def report(
 
 @app.command()
 def compare(earlier: RUN, later: RUN, home: HOME = None) -> None:
-    """Two runs of a suite, case by case: what changed, with an interval. Exit 1 if the later one is worse for sure."""
+    """Two runs of a suite, case by case: what changed, with an interval.
+
+    Exit 0 if nothing speaks for a loss, 1 if the later run is worse beyond chance, 3 if it fell by more than the suite
+    allows but too few runs were made to tell that from chance.
+    """
     from evalagent.adapters import comparing
 
     result = comparing.compare(earlier, later, _home(home))
     typer.echo(result.text)
-    raise typer.Exit(1 if result.worse else 0)
+    raise typer.Exit({"worse": 1, "undecided": 3, "not worse": 0}[result.comparison.ruling])
 
 
 @app.command()
@@ -180,18 +192,19 @@ def store_rebuild(home: HOME = None) -> None:
 
 
 @store_app.command("query")
-def store_query(sql: Annotated[str, typer.Argument(help="A reading SQL query.")], home: HOME = None) -> None:
-    """Ask the warehouse: tables runs, trials, spans, steps, edges, findings, verdicts, attributions, outcomes."""
-    from rich.console import Console
-    from rich.table import Table
-
+def store_query(
+    sql: Annotated[str, typer.Argument(help="A reading SQL query.")],
+    home: HOME = None,
+    format: Annotated[str, typer.Option(help="table, csv or jsonl")] = "table",
+) -> None:
+    """Ask the warehouse: tables runs, trials, spans, steps, edges, findings, verdicts, attributions, outcomes, and the
+    view failing_steps."""
+    from evalagent.adapters import tables
     from evalagent.adapters.store import Store
 
+    _one_of("--format", format, tuple(tables.WRITERS))
     columns, found = Store(_home(home)).query(sql)
-    table = Table(*columns, box=None)
-    for row in found:
-        table.add_row(*("" if value is None else str(value) for value in row))
-    Console(highlight=False, markup=False).print(table)
+    tables.WRITERS[format](columns, found)
 
 
 def _home(given: Path | None) -> Path:

@@ -4,7 +4,9 @@ from evalagent.model import Trace
 
 
 def tokens_of(trace: Trace) -> int | None:
-    """Input and output tokens of all steps, each once; None if an llm step does not know its own."""
+    """Input and output tokens of all steps, each once; None if an llm step does not know its own, or none was seen."""
+    if not any(step.kind == "llm" for step in trace.steps):
+        return None
     total = 0
     for step in trace.steps:
         if step.kind not in ("llm", "embedding"):
@@ -16,7 +18,7 @@ def tokens_of(trace: Trace) -> int | None:
 
 
 def cost_of(trace: Trace) -> float | None:
-    """US dollars of all steps; None if an llm step has no known price."""
+    """US dollars of all steps; None if an llm step has no known price, or none was seen."""
     costs = [step.cost_usd for step in trace.steps if step.kind in ("llm", "embedding")]
     known = [cost for cost in costs if cost is not None]
-    return round(sum(known), 9) if len(known) == len(costs) else None
+    return round(sum(known), 9) if costs and len(known) == len(costs) else None

@@ -95,10 +95,13 @@ def _ruling(
     broken = {trace.trace_id for trace in traces if damaged(trace)}
     against: list[str] = []
     if run.exit != "completed":
-        against.append(run.reason or {"crashed": f"the agent exited with code {run.exit_code}"}.get(run.exit, run.exit))
+        against.append((run.reason or f"the agent {run.exit} (exit code {run.exit_code})") + _last_words(run))
     steps = sum(len(trace.steps) for trace in traces)
     if not against and not steps:
-        return "not_judged", ("no agent step arrived: is it instrumented (`agent.instrument`), and does it flush?",)
+        return "not_judged", (
+            "no agent step arrived: is it instrumented (`agent.instrument`, `agent.tools`), and does it flush?"
+            + "".join(f" {line}" for line in run.stderr_tail.splitlines() if line.startswith("evalagent hook:")),
+        )
     if outcome is not None and outcome.verdict == "fail":
         against.append(f"world: {outcome.reason}")
     shown = [f for f in failing(findings) if f.trace_id not in broken]
@@ -116,3 +119,9 @@ def _ruling(
     if broken:
         return "not_judged", ("its trace is damaged, and no end state was graded",)
     return "not_judged", ("nothing found wrong, but the case expects nothing that a rule can check: state `expected`",)
+
+
+def _last_words(run: TrialRun) -> str:
+    """The last line that the agent wrote to stderr, mostly its exception."""
+    lines = [line.strip() for line in run.stderr_tail.splitlines() if line.strip()]
+    return f": {lines[-1][:300]}" if lines and run.exit == "crashed" else ""

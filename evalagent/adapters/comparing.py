@@ -69,13 +69,23 @@ def _text(folders: list[Path], result: Comparison) -> str:
     lines.append("")
     if result.drop is None:
         lines.append("no case was judged in both runs: nothing can be said")
-    else:
-        interval = result.interval
-        between = f", 95 % interval {interval.low:+.0%} to {interval.high:+.0%}" if interval else ""
-        lines.append(f"drop of the success rate {result.drop:+.0%}{between} over {len(result.cases)} cases")
+        return "\n".join(lines)
+    moved = "fell" if result.drop > 0 else "rose" if result.drop < 0 else "stayed"
+    lines.append(f"the success rate {moved}" + (f" by {abs(result.drop):.0%}" if result.drop else ""))
+    if result.interval:
+        low, high = -result.interval.high, -result.interval.low
+        lines.append(f"change with 95 % interval: {low:+.0%} to {high:+.0%} over {len(result.cases)} cases")
+    if result.collapsed:
         lines.append(
-            f"worse: the whole interval is beyond the {result.max_drop:.0%} allowed"
-            if result.worse
-            else f"not shown to be worse by more than the {result.max_drop:.0%} allowed"
+            f"worse: {', '.join(result.collapsed)} fell beyond chance (Fisher's exact test, Holm's correction)"
         )
+    elif result.worse:
+        lines.append(f"worse: the whole interval is beyond the loss of {result.max_drop:.0%} that the suite allows")
+    elif result.ruling == "undecided":
+        lines.append(
+            f"undecided: it fell by more than the {result.max_drop:.0%} allowed; with {len(result.cases)} cases and so "
+            "few runs of each that may be chance: more cases or --trials tell"
+        )
+    else:
+        lines.append("nothing speaks for a loss")
     return "\n".join(lines)

@@ -185,7 +185,8 @@ def find_run(named: str, home: Path) -> Path:
         return runs / max(known, key=lambda name: (read_run(runs / name).get("started") or "", name))
     if named in known:
         return runs / named
-    raise UsageError(f"no run {named!r} under {runs}; there are {', '.join(known[-5:]) or 'none'}", key="run")
+    there = ", ".join(known[-5:]) if known else "none; runs stand in .evalagent beside their suite, name it with --home"
+    raise UsageError(f"no run {named!r} under {runs}; there are {there}", key="run")
 
 
 def plan_of(folder: Path) -> RunPlan:

@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from evalagent.adapters.files import dump, read_lines
 from evalagent.adapters.runs import read_run
-from evalagent.errors import StoreBusy, Terminal
+from evalagent.errors import StoreBusy, Terminal, UsageError
 
 WAIT_S = 120.0
 """How long a writer waits for another one. Loading a run takes seconds."""
@@ -38,7 +38,7 @@ class Store:
         self._holder = home / "warehouse.holder"
 
     @contextlib.contextmanager
-    def connection(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def connection(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """The database with its schema, held alone until the block ends. StoreBusy if another process keeps it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -47,9 +47,10 @@ class Store:
             raise StoreBusy(f"{self.path} is held by {self.holder()}; try again when it is done") from error
         try:
             self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()} since {_now()}")
-            connection = self._connect()
+            connection = self._connect(read_only)
             try:
-                connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
+                if not read_only:
+                    connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
                 yield connection
             finally:
                 connection.close()
@@ -64,9 +65,9 @@ class Store:
         except OSError:
             return "another process"
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
+    def _connect(self, read_only: bool) -> duckdb.DuckDBPyConnection:
         try:
-            return duckdb.connect(str(self.path), config=_config())
+            return duckdb.connect(str(self.path), read_only=read_only, config=_config())
         except duckdb.IOException as error:
             if "lock" in str(error).lower():  # a foreign program, such as the duckdb shell, does not know our lock file
                 raise StoreBusy(f"{self.path} is open in another program; close it there") from error
@@ -106,10 +107,18 @@ class Store:
         return loaded
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Column names and rows of one reading query."""
-        with self.connection() as connection:
-            cursor = connection.execute(sql)
-            return [column[0] for column in cursor.description or ()], cursor.fetchall()
+        """Column names and rows of one query, which can change nothing, neither here nor in a file. UsageError for a
+        store that does not exist and for SQL that is wrong."""
+        if not self.path.exists():
+            raise UsageError("no store here; name the folder of the runs with --home", file=str(self.path))
+        with self.connection(read_only=True) as connection:
+            connection.execute("SET enable_external_access = false")
+            try:
+                cursor = connection.execute(sql)
+                return [column[0] for column in cursor.description or ()], cursor.fetchall()
+            except duckdb.Error as error:
+                told = str(error).splitlines()[0]
+                raise UsageError(f"{told}; the tables are {', '.join(TABLES)}, failing_steps", key="SQL") from error
 
 
 def _config() -> dict[str, str | bool | int | float | list[str]]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from evalagent.statistics.intervals import Interval
 
@@ -30,11 +32,20 @@ class Comparison:
     interval: Interval | None
     """95 % for the drop, in [-1, 1]; None for fewer than two common cases."""
     max_drop: float
+    collapsed: tuple[str, ...] = ()
+    """Cases that fell beyond chance by themselves: Fisher's exact test, one-sided, Holm's correction over the cases."""
 
     @property
     def worse(self) -> bool:
-        """Only when the whole interval lies beyond the drop that is allowed."""
-        return self.interval is not None and self.interval.low > self.max_drop
+        """The whole interval lies beyond the drop that is allowed, or a case collapsed."""
+        return bool(self.collapsed) or (self.interval is not None and self.interval.low > self.max_drop)
+
+    @property
+    def ruling(self) -> Literal["worse", "undecided", "not worse"]:
+        """undecided: it fell by more than is allowed, but that may be chance; or nothing can be compared."""
+        if self.worse:
+            return "worse"
+        return "undecided" if self.drop is None or self.drop > self.max_drop else "not worse"
 
 
 def compare(
@@ -45,20 +56,33 @@ def compare(
     common = sorted(c for c in before if before[c][1] and after.get(c, (0, 0))[1])
     left_out = tuple(sorted((set(before) | set(after)) - set(common)))
     changes = tuple(CaseChange(c, before[c], after[c]) for c in common)
+    collapsed = _collapsed(changes)
     if not common:
         return Comparison(changes, left_out, None, None, max_drop)
     was, now = (np.array([runs[c] for c in common], dtype=float) for runs in (before, after))
     drop = float((was[:, 0] / was[:, 1] - now[:, 0] / now[:, 1]).mean())
     if len(common) < 2:
-        return Comparison(changes, left_out, drop, None, max_drop)
+        return Comparison(changes, left_out, drop, None, max_drop, collapsed)
     random = np.random.default_rng(seed)
     chosen = random.integers(len(common), size=(DRAWS, len(common)))
     rates = [random.beta(r[chosen, 0] + 0.5, r[chosen, 1] - r[chosen, 0] + 0.5) for r in (was, now)]
     low, high = np.quantile((rates[0] - rates[1]).mean(axis=1), (0.025, 0.975))
-    return Comparison(
-        changes,
-        left_out,
-        drop,
-        Interval(float(low), float(high), "resampled over cases, rates from their posterior"),
-        max_drop,
-    )
+    method = "resampled over cases, rates from their posterior"
+    return Comparison(changes, left_out, drop, Interval(float(low), float(high), method), max_drop, collapsed)
+
+
+def _collapsed(changes: tuple[CaseChange, ...], alpha: float = 0.05) -> tuple[str, ...]:
+    """The cases whose own fall is beyond chance, of all cases together at most `alpha` by chance (Holm 1979)."""
+    ordered = sorted((_chance_of_fall(change), change.case_id) for change in changes)
+    found = []
+    for n, (chance, case_id) in enumerate(ordered):
+        if chance > alpha / (len(ordered) - n):
+            break
+        found.append(case_id)
+    return tuple(sorted(found))
+
+
+def _chance_of_fall(change: CaseChange) -> float:
+    """How likely so few of the passes fall to the later run, if both runs pass alike (Fisher's exact test)."""
+    (passed, n), (later, m) = change.before, change.after
+    return float(hypergeom.cdf(later, n + m, passed + later, m))

@@ -9,7 +9,7 @@ import pytest
 
 from evalagent.adapters.files import write_json, write_lines
 from evalagent.adapters.store import Store, write_parquet
-from evalagent.errors import StoreBusy, Terminal
+from evalagent.errors import StoreBusy, Terminal, UsageError
 
 
 def a_run(home: Path, run_id: str = "desk-1", steps: int = 2) -> Path:
@@ -122,3 +122,28 @@ def _open(path: str, ready: object) -> None:
         connection.execute("SELECT 1")
         ready.set()  # type: ignore[attr-defined]
         time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DROP TABLE steps",
+        "CREATE TABLE mine AS SELECT 1",
+        "COPY steps TO '{folder}/out.csv'",
+        "SELECT * FROM nope",
+        "selec 1",
+    ],
+)
+def test_a_query_can_change_nothing_and_its_mistakes_are_the_users(tmp_path: Path, sql: str) -> None:
+    store = Store(tmp_path)
+    store.load(a_run(tmp_path))
+    with pytest.raises(UsageError, match="the tables are runs, trials"):
+        store.query(sql.format(folder=tmp_path))
+    assert not (tmp_path / "out.csv").exists()
+    assert store.query("SELECT count(*) FROM steps")[1] == [(2,)]
+
+
+def test_asking_where_no_store_is_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no store here"):
+        Store(tmp_path / "typo").query("SELECT 1")
+    assert not (tmp_path / "typo").exists()

@@ -51,3 +51,17 @@ def test_identical_agents_seldom_alarm() -> None:
         before, after = ({f"c{n}": (int(random.binomial(4, rate)), 4) for n, rate in enumerate(rates)} for _ in "ab")
         alarms += compare(before, after).worse
     assert alarms <= 5
+
+
+def test_one_case_that_broke_for_good_is_an_alarm_of_its_own() -> None:
+    before = {f"c{n}": (8, 8) for n in range(4)}
+    result = compare(before, before | {"c2": (0, 8)})
+    assert result.collapsed == ("c2",)
+    assert result.ruling == "worse"
+
+
+def test_a_fall_that_may_be_chance_is_undecided_and_no_fall_is_not() -> None:
+    before = {f"c{n}": (2, 2) for n in range(4)}
+    assert compare(before, before | {"c2": (0, 2)}).ruling == "undecided"
+    assert compare(before, before).ruling == "not worse"
+    assert compare(before, {}).ruling == "undecided"
