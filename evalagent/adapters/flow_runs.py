@@ -14,6 +14,7 @@ from typing import Any
 
 from evalagent.adapters import runs, settings
 from evalagent.adapters.files import load_suite
+from evalagent.adapters.suite_checks import check_suite
 from evalagent.errors import EvalAgentError, UsageError
 from evalagent.suites import Suite
 
@@ -39,6 +40,7 @@ def run(
     unknown = sorted(set(only) - {case.id for case in cases})
     if unknown:
         raise UsageError(f"no case {', '.join(unknown)}", file=str(suite), key="--only")
+    check_suite(parsed, cases, suite)
     entrypoint = checkout() / "flows" / "full.py"
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
@@ -47,7 +49,10 @@ def run(
     configured = settings.load()
     if sandbox == "process":
         warm(parsed, suite.parent)
-    with progress(suite, configured.home, len(only or cases) * (trials or parsed.trials), verbose):
+    total = len(only or cases) * (trials or parsed.trials)
+    prefect = os.environ.get("PREFECT_API_URL") or "a server of its own, which takes up to a minute to start"
+    print(f"{parsed.name}: {total} trials, sandbox {sandbox}; Prefect: {prefect}", file=sys.stderr, flush=True)
+    with progress(suite, configured.home, total, verbose):
         from prefect.flows import load_flow_from_entrypoint
 
         flow: Any = load_flow_from_entrypoint(f"{entrypoint}:evalagent", use_placeholder_flow=False)

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from evalagent import __version__
 from evalagent.adapters.files import dump, load_suite, write_bytes, write_json
+from evalagent.adapters.suite_checks import check_suite
 from evalagent.errors import UsageError
 from evalagent.model import TrialRun
 from evalagent.outcomes.snapshots import Snapshot
@@ -107,6 +108,7 @@ def open_run(
     """
     suite_file = suite_file / "suite.yaml" if suite_file.is_dir() else suite_file
     suite, cases = load_suite(suite_file)
+    check_suite(suite, cases, suite_file)
     unknown = sorted(set(only) - {case.id for case in cases})
     if unknown:
         known = ", ".join(case.id for case in cases)

@@ -1,8 +1,8 @@
 """What a terminal shows at the end: the verdict, the numbers, what failed and why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from evalagent.model import Step, Trace
+from evalagent.model import Json, Step, Trace
 from evalagent.records import RunRecord
 from evalagent.statistics.intervals import Interval
 from evalagent.statistics.scorecard import Scorecard, Success, scorecard
@@ -22,6 +22,11 @@ def render(record: RunRecord) -> str:
     lines += ["", *_cases(runs)] if record.trials else []
     lines += ["", *_failed(record, runs)] if any(run.verdict == "fail" for run in runs) else []
     lines += ["", *_not_judged(record)] if record.exit_code in (3, 4) else []
+    rejected = record.receipt.get("rejected") or []
+    if rejected:
+        lines += ["", f"{len(rejected)} line(s) or file(s) could not be read; the first: {_rejected(rejected[0])}"]
+    if record.traces and not any(step.kind == "llm" for trace in record.traces for step in trace.steps):
+        lines += ["", "No model call was seen in any trace: is the client that calls the model instrumented?"]
     if record.judge.name == "rules" and card.coverage.judged < card.coverage.steps:
         lines += [
             "",
@@ -95,7 +100,7 @@ def _failed(record: RunRecord, runs: Iterable[Unit]) -> list[str]:
     lines = ["failed runs, the step each first went wrong in, and why:"]
     for run in failed[:SHOWN]:
         name = run.case_id if run.trial is None else f"{run.case_id} #{run.trial}"
-        lines.append(f"  {name}: {run.reasons[0][:160] if run.reasons else 'failed'}")
+        lines.append(f"  {name}: {_short(run.reasons[0]) if run.reasons else 'failed'}")
         for attribution in record.attributions:
             if attribution.trace_id not in {trace.trace_id for trace in run.traces}:
                 continue
@@ -108,7 +113,7 @@ def _failed(record: RunRecord, runs: Iterable[Unit]) -> list[str]:
                     _step(trace, cause.step_id) if cause.step_id != attribution.first_failing_step else "the same step"
                 )
                 unsure = " (ambiguous)" if attribution.ambiguous else ""
-                lines.append(f"      root cause: {where}{unsure}: {cause.reason[:160]}")
+                lines.append(f"      root cause: {where}{unsure}: {_short(cause.reason)}")
     if len(failed) > SHOWN:
         lines.append(f"  … and {len(failed) - SHOWN} more, in the report")
     return lines
@@ -122,6 +127,16 @@ def _step(trace: Trace, step_id: str | None) -> str:
 def _not_judged(record: RunRecord) -> list[str]:
     lines = ["not judged, because:", *(f"  {reason}" for reason in record.reasons[:SHOWN])]
     return lines + ([f"  … and {len(record.reasons) - SHOWN} more"] if len(record.reasons) > SHOWN else [])
+
+
+def _rejected(row: Mapping[str, Json]) -> str:
+    return _short(f"{row.get('file')}:{row.get('line')}: {row.get('reason')}")
+
+
+def _short(text: str, most: int = 240) -> str:
+    """One line, cut at a word with an ellipsis: the report has all of it."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[:most].rsplit(" ", 1)[0] + " …"
 
 
 def _plain(text: str) -> str:

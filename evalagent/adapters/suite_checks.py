@@ -1,0 +1,56 @@
+"""What can be known to be wrong with a suite before an agent is started."""
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from evalagent.adapters import judges, worlds
+from evalagent.authoring import instrumenting
+from evalagent.checks import expecting
+from evalagent.checks import settings as check_settings
+from evalagent.errors import UsageError
+from evalagent.suites import Case, Suite
+
+
+def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
+    """UsageError for the first thing that would otherwise be found, or worse not be found, when trials have run: checks
+    and paths that cannot be read, patterns that are none, rubrics, tools, and expected changes of tables that the seeded
+    world does not have."""
+    where = str(suite_file)
+    folder = suite_file.parent
+    check_settings.read_settings(suite.checks)
+    for n, pattern in enumerate(suite.secrets):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"no regular expression: {error}", file=where, key=f"secrets.{n}") from error
+    judges.read_rubrics(folder / suite.rubrics if suite.rubrics else None)
+    instrumenting.environment(suite.agent, endpoint="", resource={}, case_id="", trial=0, attempt="")
+    for case in cases:
+        if case.expected.path is not None:
+            expecting.read_path(case.expected.path)
+    _check_tables(suite, cases, folder)
+
+
+def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path) -> None:
+    if not suite.world:
+        named = next((case for case in cases if case.expected.changes), None)
+        if named is not None:
+            raise UsageError(
+                f"case {named.id!r} expects changes, but the suite has no `world` to see them in",
+                file=str(folder / suite.cases),
+                key="expected.changes",
+            )
+        return
+    with tempfile.TemporaryDirectory(prefix="evalagent-world-") as scratch:
+        worlds.prepare(suite.world, folder, Path(scratch))
+        tables = worlds.snapshot(suite.world, Path(scratch))
+    for case in cases:
+        for n, change in enumerate(case.expected.changes or ()):
+            if change.table not in tables:
+                raise UsageError(
+                    f"case {case.id!r}: no table {change.table!r} in the seeded world; there are {', '.join(tables)}",
+                    file=str(folder / suite.cases),
+                    key=f"expected.changes.{n}.table",
+                )

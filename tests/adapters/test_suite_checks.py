@@ -1,0 +1,57 @@
+"""A mistake in a suite is the user's, found before an agent is started, and never the agent's failure."""
+
+from pathlib import Path
+
+import pytest
+
+from evalagent.adapters.files import load_suite
+from evalagent.adapters.suite_checks import check_suite
+from evalagent.errors import UsageError
+
+SUITE = """\
+name: desk
+agent: {source: ., command: [python, agent.py]}
+world:
+  - {kind: sqlite, path: world/app.db, seed: seed.sql}
+  - {kind: files, path: outbox/}
+cases: cases.jsonl
+"""
+CASE = '{"id": "a", "input": "x", "expected": {"changes": [{"table": "books", "key": 1, "delete": true}]}}'
+
+
+def check(folder: Path, suite: str = SUITE, case: str = CASE) -> None:
+    (folder / "seed.sql").write_text("CREATE TABLE books (id INTEGER PRIMARY KEY); INSERT INTO books VALUES (1);")
+    (folder / "cases.jsonl").write_text(case)
+    (folder / "suite.yaml").write_text(suite)
+    check_suite(*load_suite(folder / "suite.yaml"), folder / "suite.yaml")
+
+
+def test_a_right_suite_passes(tmp_path: Path) -> None:
+    check(tmp_path)
+    check(tmp_path, case=CASE.replace('"books"', '"outbox/"').replace("1,", '"mail.txt",'))
+
+
+@pytest.mark.parametrize(
+    ("suite", "case", "said"),
+    [
+        (SUITE, CASE.replace("books", "bookz"), "no table 'bookz' in the seeded world; there are books, outbox/"),
+        (SUITE + "checks: {lop: off}\n", CASE, "lop"),
+        (SUITE + "checks: {loop: {tims: 3}}\n", CASE, "tims"),
+        (SUITE + 'secrets: ["ACME-["]\n', CASE, "no regular expression"),
+        (SUITE.replace("command: [python, agent.py]", 'command: [python, agent.py], tools: ["nope"]'), CASE, "nope"),
+        (SUITE.partition("world:")[0] + "cases: cases.jsonl\n", CASE, "no `world` to see them in"),
+        (SUITE, CASE.replace('"changes"', '"path": {"mode": "sideways", "nodes": []}, "changes"'), "sideways"),
+    ],
+    ids=["table", "check", "option", "regex", "tools", "no world", "path"],
+)
+def test_a_mistake_is_named(tmp_path: Path, suite: str, case: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(tmp_path, suite, case)
+    assert said in str(caught.value)
+
+
+def test_a_seed_that_is_no_sql_is_named(tmp_path: Path) -> None:
+    check(tmp_path)
+    (tmp_path / "seed.sql").write_text("CREATE TABEL books")
+    with pytest.raises(UsageError, match=r"seed\.sql"):
+        check_suite(*load_suite(tmp_path / "suite.yaml"), tmp_path / "suite.yaml")
