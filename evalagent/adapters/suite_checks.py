@@ -14,9 +14,9 @@ from evalagent.suites import Case, Suite
 
 
 def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
-    """UsageError for the first thing that would otherwise be found, or worse not be found, when trials have run: checks
-    and paths that cannot be read, patterns that are none, rubrics, tools, and expected changes of tables that the seeded
-    world does not have."""
+    """UsageError for the first thing that would otherwise be found, or worse not be found, when trials have run:
+    checks and paths that cannot be read, patterns that are none, rubrics, tools, and expected changes of tables that
+    the seeded world does not have."""
     where = str(suite_file)
     folder = suite_file.parent
     check_settings.read_settings(suite.checks)
