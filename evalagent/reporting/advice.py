@@ -48,15 +48,25 @@ BY_CATEGORY: Mapping[str, str] = MappingProxyType(
     }
 )
 
+STDERR = "The end of stderr stands as `stderr_tail` in `trials/CASE/N/trial.json` of the run folder."
+
 BY_REASON: Mapping[str, str] = MappingProxyType(
     {
-        "crashed": "Read the end of stderr of these runs: the agent's process ended with an error of its own.",
+        "crashed": f"Mend what the reasons of these runs name: the agent's process ended in its own error. {STDERR}",
         "timeout": "See where the time goes in these runs; give slow calls a limit of their own.",
         "no_answer": BY_CATEGORY["F39"],
         "over_budget": BY_CATEGORY["F29"],
         "unexpected_change": BY_CATEGORY["F27"],
         "missing_change": BY_CATEGORY["F15"],
-        "ambiguous": "Read these runs from the first failing step on: the scores cannot tell which step began it.",
+        "missing_value": BY_CATEGORY["F32"],
+        "missing_tool": BY_CATEGORY["F15"],
+        "needless_tool": BY_CATEGORY["F17"],
+        "forbidden_tool": BY_CATEGORY["F17"],
+        "path_mismatch": BY_CATEGORY["F06"],
+        "empty_answer": BY_CATEGORY["F39"],
+        "loop": BY_CATEGORY["F07"],
+        "not_explained": "Compare the changes of the world in these runs with the calls that write: no step of the "
+        "trace explains them, so a tool that writes may be missing from it.",
     }
 )
 
@@ -72,7 +82,7 @@ BY_ASPECT: Mapping[str, str] = MappingProxyType(
     }
 )
 
-OTHERWISE = "Read these runs: where they first go wrong no class of failure fits, so add one case for what you find."
+OTHERWISE = "Read these runs from their reasons on: no class of failure fits them, so add one case for what you find."
 
 SWITCH_ON_FIRST = "Switch on a model for the steps that rules cannot decide: --judge anthropic with ANTHROPIC_API_KEY."
 

@@ -23,8 +23,8 @@ from evalagent.reporting.report import (
     SeverityLine,
     ToRead,
 )
-from evalagent.reporting.wording import bounded, counted, line
-from evalagent.statistics.scorecard import Scorecard, scorecard
+from evalagent.reporting.wording import counted, line
+from evalagent.statistics.scorecard import Scorecard, Spent, scorecard
 from evalagent.statistics.units import Unit
 
 __all__ = ["Report", "compose"]
@@ -56,15 +56,16 @@ def compose(record: RunRecord) -> Report:
     details = {who: detail(book, run, lines[who], why[run.verdict], anchors, most) for who, run in told.items()}
     to_do = recommendations(causes, len(failed))
     not_judged = _not_judged(book, lines)
+    reasons = tuple(book.tell.say(reason, 600).text for reason in record.reasons)
     return Report(
         title=line(record.title, _TITLE) or "untitled",
         run_id=line(record.run_id, _TITLE),
         started=record.started,
         exit_code=record.exit_code,
         verdict=record.verdict,
-        reasons=tuple(bounded(reason, 600) for reason in record.reasons),
+        reasons=reasons,
         unit=card.unit,
-        headline=headline(record, card, causes, to_do, not_judged),
+        headline=headline(record, card, causes, to_do, not_judged, reasons),
         scorecard=card,
         runs=tuple(lines.values()),
         cases=_cases(book, lines),
@@ -75,7 +76,7 @@ def compose(record: RunRecord) -> Report:
         others=tuple(d for who, d in details.items() if told[who].verdict != "fail"),
         to_read=tuple(ToRead(lines[run.case_id, run.trial], because) for run, because in reading),
         severities=tuple(SeverityLine(name, f.failed, f.n, f.cases) for name, f in card.failures.items()),
-        budgets=_budgets(record, card, book.runs),
+        budgets=_budgets(record, card, tuple(lines.values())),
         not_judged=not_judged,
         health=_health(book),
         receipt=record.receipt,
@@ -157,10 +158,12 @@ def _reading(book: Ledger) -> list[tuple[Unit, str]]:
     return chosen
 
 
-def _budgets(record: RunRecord, card: Scorecard, runs: Sequence[Unit]) -> tuple[BudgetLine, ...]:
+def _budgets(record: RunRecord, card: Scorecard, runs: Sequence[RunLine]) -> tuple[BudgetLine, ...]:
     found = []
     for name, unit in (("steps", "steps"), ("tokens", "tokens"), ("cost_usd", "USD"), ("wall_s", "s")):
         spent = getattr(card, name)
+        if runs and all(getattr(run, name) is None for run in runs):
+            spent = Spent(None, None, 0, len(runs), None, None, None)
         limit = getattr(record.budgets, name) if record.budgets else None
         over = 0
         if record.budgets is not None and limit is not None:
@@ -193,7 +196,8 @@ def _not_judged(book: Ledger, lines: Mapping[Who, RunLine]) -> NotJudged:
             verdict = book.verdict(trace.trace_id, step.step_id)
             if verdict is None or verdict.verdict == "not_judged":
                 steps += 1
-                reasons[line(verdict.reason, 160) if verdict and verdict.reason else "nobody was asked"] += 1
+                said = book.tell.sentence(verdict.reason, 160) if verdict else ""
+                reasons[said or "nobody was asked"] += 1
     ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
     more = sum(n for _, n in ordered[8:])
     if more:
@@ -218,7 +222,7 @@ def _health(book: Ledger) -> Health:
     codes: dict[tuple[str, str], tuple[int, str]] = {}
     for trace in traces:
         for finding in trace.health:
-            n, message = codes.get((finding.code, finding.severity), (0, line(finding.message, 200)))
+            n, message = codes.get((finding.code, finding.severity), (0, book.tell.sentence(finding.message, 200)))
             codes[finding.code, finding.severity] = (n + 1, message)
     worst = sorted((t.quality, t.trace_id) for t in traces if t.quality < 1)
     return Health(
@@ -226,4 +230,14 @@ def _health(book: Ledger) -> Health:
         sum(damaged(trace) for trace in traces),
         tuple((line(trace_id, 40), quality) for quality, trace_id in worst[:10]),
         tuple((line(c, 60), s, n, m) for (c, s), (n, m) in sorted(codes.items(), key=lambda i: (-i[1][0], i[0]))),
+        _notice(book),
     )
+
+
+def _notice(book: Ledger) -> str:
+    """What no trace shows at all, though an agent that asks a model has it."""
+    kinds = {step.kind for trace in book.record.traces for step in trace.steps}
+    if not kinds or "llm" in kinds:
+        return ""
+    spent = "" if "embedding" in kinds else " Tokens and cost are not known."
+    return f"No model call was seen: is the client instrumented?{spent}"

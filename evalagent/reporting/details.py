@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from evalagent.model import Attribution, Finding, Json, Step, Trace
-from evalagent.reporting.causes import title_of, unsure
+from evalagent.reporting.causes import hints, title_of, unsure
 from evalagent.reporting.drawing import draw
 from evalagent.reporting.ledger import Ledger
 from evalagent.reporting.naming import Anchors, where
 from evalagent.reporting.report import CauseLine, Drawing, FindingLine, Parent, RunDetail, RunLine, StepLine
-from evalagent.reporting.wording import bounded, line, quotes, value
+from evalagent.reporting.telling import failed_as, folded, whole
+from evalagent.reporting.wording import bounded, line, value
 from evalagent.reporting.world import expected_of, world_of
 from evalagent.statistics.units import Unit
 from evalagent.suites import Case
@@ -16,6 +17,8 @@ from evalagent.suites import Case
 _TEXT = 1_200
 _RECOVERED = 20
 _FINDINGS = 60
+_QUOTED = 300
+"""So much of a reason or a message the attribution quotes."""
 
 
 def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors, most: int) -> RunDetail:
@@ -30,7 +33,7 @@ def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors, m
     places = {key: anchors.take("step", run.case_id, run.trial, key[1]) for key in names if key in kept}
     first = _first(book, run)
     answer = (trial.answer if trial else None) or next((t.answer for t in run.traces[::-1] if t.answer), None)
-    steps = _steps(book, names, places, marks)
+    steps = _steps(book, run, names, places, marks)
     return RunDetail(
         line=said,
         task=task_of(case, run.traces),
@@ -45,6 +48,7 @@ def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors, m
         first_failing_anchor=places.get(first) if first else None,
         causes=_causes(book, run, names, places),
         ambiguous=unsure(book, run),
+        hints=hints(book, run),
         recovered=_recovered(book, run, names),
         steps=steps,
         steps_left_out=len(names) - len(steps),
@@ -117,7 +121,11 @@ def _kept(book: Ledger, run: Unit, marks: Mapping[Key, tuple[str, ...]], most: i
 
 
 def _steps(
-    book: Ledger, names: Mapping[Key, int], places: Mapping[Key, str], marks: Mapping[Key, tuple[str, ...]]
+    book: Ledger,
+    run: Unit,
+    names: Mapping[Key, int],
+    places: Mapping[Key, str],
+    marks: Mapping[Key, tuple[str, ...]],
 ) -> tuple[StepLine, ...]:
     found: list[StepLine] = []
     skipped = 0
@@ -125,13 +133,14 @@ def _steps(
         if key not in places:
             skipped += 1
             continue
-        found.append(_step(book, key, number, names, places, marks.get(key, ()), skipped))
+        found.append(_step(book, run, key, number, names, places, marks.get(key, ()), skipped))
         skipped = 0
     return tuple(found)
 
 
 def _step(
     book: Ledger,
+    run: Unit,
     key: Key,
     number: int,
     names: Mapping[Key, int],
@@ -140,6 +149,8 @@ def _step(
     skipped: int,
 ) -> StepLine:
     step, verdict = book.steps[key], book.verdict(*key)
+    error = folded(step.error or "")
+    reason = book.tell.say(whole(verdict.reason, failed_as(step)), 600, run, step.error).text if verdict else ""
     parents = []
     for edge in step.parents:
         other = (edge.trace_id or key[0], edge.step_id)
@@ -156,13 +167,14 @@ def _step(
         verdict=verdict.verdict if verdict else "not_judged",
         score=verdict.score if verdict else None,
         judge=line(verdict.judge, 60) if verdict and verdict.verdict != "not_judged" else None,
-        reason=bounded(verdict.reason, 600) if verdict else "nobody was asked",
+        reason=reason if verdict else "nobody was asked",
         own_fault=verdict.own_fault if verdict and verdict.verdict == "fail" else None,
         marks=marks,
-        error=bounded(step.error, 600) if step.error else None,
+        error=bounded(error.text, 600) or None,
+        error_rest=bounded(error.rest, 4_000),
         input=value(_input(step), _TEXT),
         output=value(_output(step), _TEXT),
-        quotes=quotes(verdict.evidence) if verdict and verdict.judge != "rules" else (),
+        quotes=book.tell.evidence(verdict.evidence, reason, run) if verdict and verdict.judge != "rules" else (),
         parents=tuple(parents),
         seconds=lasted,
         tokens=(step.tokens.input, step.tokens.output) if step.tokens else None,
@@ -201,8 +213,18 @@ def _causes(book: Ledger, run: Unit, names: Mapping[Key, int], places: Mapping[K
             shown = path if len(path) <= 12 else [*path[:6], f"… {len(path) - 12} more …", *path[-6:]]
             title = title_of(book, attribution.trace_id, cause)[0]
             said = f"step {names[key]}, {where(book.steps[key])}"
-            found.append(CauseLine(places.get(key), said, title, bounded(cause.reason, 600), tuple(shown)))
+            reason = book.tell.say(_in_full(book, key, cause.reason), 600, run, book.steps[key].error).text
+            found.append(CauseLine(places.get(key), said, title, reason, tuple(shown)))
     return tuple(found)
+
+
+def _in_full(book: Ledger, key: Key, reason: str) -> str:
+    """A reason of the attribution, with what it quotes of a verdict and of findings put back in full."""
+    verdict, step = book.verdict(*key), book.steps[key]
+    found = book.step_findings.get(key, ())
+    known = [(verdict.reason if verdict else None, _QUOTED), ("; ".join(f.message for f in book.errors(*key)), _QUOTED)]
+    known += [(f"{f.code}: {f.message}", _QUOTED) for f in found]
+    return whole(whole(reason, *known), failed_as(step))
 
 
 def _recovered(book: Ledger, run: Unit, names: Mapping[Key, int]) -> tuple[str, ...]:
@@ -212,7 +234,8 @@ def _recovered(book: Ledger, run: Unit, names: Mapping[Key, int]) -> tuple[str, 
             key, by = (attribution.trace_id, one.step_id), names.get((attribution.trace_id, one.by or ""))
             if key in names:
                 good = f", made good by step {by}" if by else ""
-                found.append(f"step {names[key]}, {where(book.steps[key])}{good}: {line(one.reason, 300)}")
+                reason = book.tell.sentence(_in_full(book, key, one.reason), 300, run, book.steps[key].error)
+                found.append(f"step {names[key]}, {where(book.steps[key])}{good}: {reason}")
     return tuple(found[:_RECOVERED]) + ((f"… and {len(found) - _RECOVERED} more",) if len(found) > _RECOVERED else ())
 
 
@@ -230,10 +253,11 @@ def _findings(book: Ledger, run: Unit, names: Mapping[Key, int], places: Mapping
     for _, number, finding in found[:_FINDINGS]:
         anchor = places.get((finding.trace_id, finding.step_id or ""))
         told = f"step {number}" if number else "the whole run"
-        said = quotes(finding.evidence)
-        lines.append(
-            FindingLine(line(finding.code, 60), finding.severity, bounded(finding.message, 500), said, anchor, told)
-        )
+        about = book.steps.get((finding.trace_id, finding.step_id or ""))
+        message = book.tell.say(whole(finding.message, failed_as(about)), 500, run, about.error if about else None)
+        said = book.tell.evidence(finding.evidence, message.text, run)
+        code = line(finding.code, 60)
+        lines.append(FindingLine(code, finding.severity, message.text, said, anchor, told, message.rest))
     if len(found) > _FINDINGS:
         more = f"… and {len(found) - _FINDINGS} more findings, in findings.jsonl"
         lines.append(FindingLine("more", "info", more, (), None, ""))

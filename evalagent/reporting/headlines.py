@@ -17,10 +17,11 @@ def headline(
     causes: Sequence[CauseGroup],
     to_do: Sequence[Recommendation],
     not_judged: NotJudged,
+    reasons: Sequence[str],
 ) -> Headline:
     """Each answer in one or two sentences, with n and interval."""
     return Headline(
-        _WORDS[record.verdict], _works(record, card), _breaks(card, causes), _first(record, to_do, not_judged)
+        _WORDS[record.verdict], _works(record, card), _breaks(card, causes), _first(record, to_do, not_judged, reasons)
     )
 
 
@@ -52,21 +53,22 @@ def _breaks(card: Scorecard, causes: Sequence[CauseGroup]) -> str:
         top = causes[0]
         unsure = f" Ambiguous in {top.ambiguous}: it may have begun elsewhere." if top.ambiguous else ""
         costly = f", {top.costly} of them costly" if top.costly else ""
+        also = f" It is also in {len(top.also)} more." if top.also else ""
         place = f" in the {top.where}" if top.where and not top.where.startswith(("the ", "no ", "several ")) else ""
         return (
             f"{top.title}{place}: {len(top.runs)} of {counted(failed, f'failed {what}')}{costly},"
-            f" {percent(top.rate)} of judged {what}s ({span(top.interval)}).{unsure}"
+            f" {percent(top.rate)} of judged {what}s ({span(top.interval)}).{also}{unsure}"
         )
     if card.success.n and not failed:
         return "Nothing that was judged failed."
     return "Nothing is known to have failed, and nothing is known to have worked."
 
 
-def _first(record: RunRecord, to_do: Sequence[Recommendation], not_judged: NotJudged) -> str:
+def _first(record: RunRecord, to_do: Sequence[Recommendation], not_judged: NotJudged, reasons: Sequence[str]) -> str:
     if to_do:
         return to_do[0].text
-    if record.exit_code in (3, 4) and record.reasons:
-        return f"Make it judgeable: {record.reasons[0]}."
+    if record.exit_code in (3, 4) and reasons:
+        return f"Make it judgeable: {reasons[0]}."
     if not_judged.advice == SWITCH_ON_THE_MODEL and record.verdict != "pass":
         return SWITCH_ON_FIRST
     if record.verdict == "pass":

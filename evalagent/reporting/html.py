@@ -2,11 +2,13 @@
 
 import base64
 import hashlib
+import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from evalagent.reporting import wording
 from evalagent.reporting.drawing import svg
@@ -20,6 +22,7 @@ _VIA = (
     ("retry", "tries again"),
     ("order", "only comes after"),
 )
+_STEP = re.compile(r"\b[Ss]tep (\d{1,9})\b", re.ASCII)
 _WORDS = {"always passed": "pass", "passed": "pass", "always failed": "fail", "failed": "fail", "intermittent": "mixed"}
 
 
@@ -30,7 +33,9 @@ def render(report: Report) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     page = _environment().get_template("report.html.j2")
-    told = page.render(r=report, style=Markup(style), policy=policy, state_class=_WORDS)  # noqa: S704
+    links = {d.line.anchor: {step.number: step.anchor for step in d.steps} for d in (*report.failed, *report.others)}
+    safe = Markup(style)  # noqa: S704  (a file of this package)
+    told = page.render(r=report, style=safe, policy=policy, state_class=_WORDS, links=links, held_out=wording.HELD_OUT)
     return wording.printable(told)
 
 
@@ -59,6 +64,7 @@ def _environment() -> Environment:
         ruling=lambda verdict: wording.RULINGS[verdict],
         counted=wording.counted,
         flat=_flat,
+        linked=_linked,
         vias=lambda drawings: [via for via in _VIA if any(a.via == via[0] for d in drawings for a in d.arrows)],
     )
     made.globals["svg"] = _svg
@@ -67,6 +73,17 @@ def _environment() -> Environment:
 
 def _svg(drawing: Drawing, name: str) -> Markup:
     return Markup(svg(drawing, name))  # noqa: S704  (`svg` escapes all that is foreign)
+
+
+def _linked(text: str, steps: Mapping[int, str] | None) -> Markup:
+    """A text, escaped, with each `step N` a link to that step where the page lists it."""
+    parts, end = [], 0
+    for found in _STEP.finditer(text if steps else ""):
+        anchor = steps.get(int(found[1])) if steps else None
+        if anchor is not None:
+            parts += [escape(text[end : found.start()]), f'<a href="#{escape(anchor)}">{escape(found[0])}</a>']
+            end = found.end()
+    return Markup("".join((*parts, escape(text[end:]))))  # noqa: S704  (every part is escaped)
 
 
 def _flat(part: object) -> str:

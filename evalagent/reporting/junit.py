@@ -85,6 +85,7 @@ def _where(report: Report, run: RunLine) -> list[str]:
             word = "possible cause" if detail.ambiguous else "root cause"
             said = [f"first failing step: {detail.first_failing}"] if detail.first_failing else []
             said += [f"{word}: {cause.title}, {cause.where}: {line(cause.reason, 300)}" for cause in detail.causes[:3]]
+            said += [line(hint, 400) for hint in detail.hints]
             said += [f"world: {change.state}: {change.text}" for change in detail.world if change.state in _WRONG][:10]
             return said
     return []

@@ -8,7 +8,7 @@ from evalagent.evaluating import damaged
 from evalagent.model import Attribution, Finding, Outcome, Ruling, Step, Trial, Verdict
 from evalagent.records import RunRecord
 from evalagent.reporting.report import RunLine
-from evalagent.reporting.wording import bounded
+from evalagent.reporting.telling import Telling, failed_as, telling, whole
 from evalagent.statistics.units import Unit, units
 
 
@@ -26,6 +26,7 @@ class Ledger:
     attributions: dict[str, Attribution] = field(default_factory=dict)
     outcomes: dict[tuple[str, int | None], Outcome] = field(default_factory=dict)
     trials: dict[tuple[str, int | None], Trial] = field(default_factory=dict)
+    tell: Telling = field(default_factory=Telling)
 
     def verdict(self, trace_id: str, step_id: str) -> Verdict | None:
         """The verdict that counts for a step: a fail before a pass before not judged; the lowest score first."""
@@ -41,16 +42,23 @@ class Ledger:
     def errors(self, trace_id: str, step_id: str) -> list[Finding]:
         return [f for f in self.step_findings.get((trace_id, step_id), ()) if f.severity == "error"]
 
+    def reasons(self, run: Unit) -> tuple[str, ...]:
+        """Why a run has its verdict, with the words of its failed steps in full."""
+        errors = [failed_as(step) for trace in run.traces for step in trace.steps if step.error]
+        return tuple(self.tell.say(whole(reason, *errors), 2_000, run).text for reason in run.reasons[:50])
+
     def line(self, run: Unit, anchor: str | None) -> RunLine:
+        # what no model call stands behind was not free: it was not seen
+        asked = any(step.kind in ("llm", "embedding") for trace in run.traces for step in trace.steps)
         return RunLine(
             run.case_id,
             run.trial,
             run.verdict,
-            tuple(bounded(reason, 600) for reason in run.reasons[:50]),
+            self.reasons(run),
             anchor,
             run.steps,
-            run.tokens,
-            run.cost_usd,
+            run.tokens if asked else None,
+            run.cost_usd if asked else None,
             run.wall_s,
             any(damaged(trace) for trace in run.traces),
         )
@@ -61,7 +69,8 @@ _ORDER = {"fail": 0, "pass": 1, "not_judged": 2}
 
 def ledger(record: RunRecord) -> Ledger:
     """One pass over the record."""
-    book = Ledger(record, units(record))
+    runs = units(record)
+    book = Ledger(record, runs, tell=telling(runs))
     for trace in record.traces:
         for step in trace.steps:
             book.steps[trace.trace_id, step.step_id] = step

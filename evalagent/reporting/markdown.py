@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from evalagent.reporting.report import Report, RunDetail, RunLine
-from evalagent.reporting.wording import RULINGS, bounded, counted, ends, number, percent, seconds, span
+from evalagent.reporting.wording import HELD_OUT, RULINGS, bounded, counted, ends, number, percent, seconds, span
 
 FAILED_SHOWN = 15
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$^=:/])")
 _ROWS = 60
+_TO_DO = 10
 
 
 def md(text: str, limit: int = 400) -> str:
@@ -42,13 +43,15 @@ def render(report: Report) -> str:
         f"**What to do first?** {md(head.first, 2000)}",
         "",
     ]
+    if report.health.notice:
+        out += [f"**{md(report.health.notice)}**", ""]
     if report.reasons:
-        out += ["Reasons for the exit code:", "", *(f"- {md(r)}" for r in report.reasons[:20])]
+        out += ["Reasons for the exit code:", "", *(f"- {md(r, 600)}" for r in report.reasons[:20])]
         out += [f"- … and {len(report.reasons) - 20} more"] if len(report.reasons) > 20 else []
         out.append("")
     out += ["## Numbers", "", *_numbers(report), ""]
     if report.unit == "trial":
-        out += ["## Cases", "", *_cases(report), ""]
+        out += ["## Cases", "", *_cases(report), "", *([HELD_OUT, ""] if report.scorecard.held_out else [])]
     elif report.runs:
         out += ["## Traces", "", *_traces(report), ""]
     if report.causes:
@@ -104,7 +107,7 @@ def _cases(report: Report) -> list[str]:
             case.severity,
             f"{case.passed} of {case.judged}",
             case.state,
-            ", ".join(RULINGS[run.verdict] for run in case.runs),
+            ", ".join(f"\\#{run.trial} {RULINGS[run.verdict]}" for run in case.runs),
             md(case.task, 80),
         )
         for case in report.cases[:_ROWS]
@@ -128,39 +131,58 @@ def _causes(report: Report) -> list[str]:
     rows = [
         (
             md(cause.title) + (f" ({md(cause.where)})" if cause.where else ""),
-            f"{len(cause.runs)}" + (f" ({cause.ambiguous} ambiguous)" if cause.ambiguous else ""),
-            f"{percent(cause.rate)} of {cause.n}, {span(cause.interval)}",
+            f"{len(cause.runs)}"
+            + (f", also in {len(cause.also)}" if cause.also else "")
+            + (f" ({cause.ambiguous} ambiguous)" if cause.ambiguous else ""),
+            f"{percent(cause.rate)} of {cause.n}, {span(cause.interval)}" if cause.runs else "–",
             md(cause.quotes[0].text, 200) if cause.quotes else "",
         )
         for cause in report.causes[:_ROWS]
     ]
-    return _table(("root cause", f"failed {what}s", f"share of judged {what}s", "for example"), rows)
+    left = len(report.causes) - _ROWS
+    more = [f"{counted(left, 'more cause')}: see report.html."] if left > 0 else []
+    told = _table(("root cause", f"failed {what}s", f"share of judged {what}s", "for example"), rows)
+    return [*told, *more]
 
 
 def _to_do(report: Report) -> list[str]:
     what = f"failed {_what(report)}"
-    return [
-        f"{place}. {md(item.text)} Accounts for {counted(item.runs, what)} of {item.of}: {md(item.cause)}."
-        for place, item in enumerate(report.recommendations[:10], 1)
-    ]
+    of = counted(len(report.failed) + report.failed_left_out, what)
+    out = [f"Each failed {_what(report)} counts once, under the cause that ranks first in it.", ""]
+    for place, item in enumerate(report.recommendations[:_TO_DO], 1):
+        also = f", also in {item.also} more" if item.also else ""
+        counts = (
+            f"Accounts for {item.runs} of {of}{also}" if item.runs else f"First in none, also in {item.also} of {of}"
+        )
+        out.append(f"{place}. {md(item.text)} {counts}: {md(item.cause)}.")
+    left = report.recommendations[_TO_DO:]
+    if left:
+        out += ["", f"… and {len(left)} more, for {sum(item.runs for item in left)} of {of}: see report.html."]
+    return out
 
 
 def _detail(detail: RunDetail) -> list[str]:
     out = [f"### {md(detail.line.name)}: {RULINGS[detail.line.verdict]}", ""]
     out += [f"- Task: {md(detail.task, 300)}"] if detail.task else []
-    out += [f"- Expected: {md(said, 200)}" for said in detail.expected[:6]]
-    out += [f"- Reason: {md(reason, 300)}" for reason in detail.line.reasons[:3]]
-    out += [f"- World, {w.state}: {md(w.text, 300)} ({md(w.reason, 200)})" for w in detail.world if w.state in _WRONG][
-        :6
-    ]
+    out += _some([f"- Expected: {md(said, 300)}" for said in detail.expected], 6)
+    out += _some([f"- Reason: {md(reason, 600)}" for reason in detail.line.reasons], 6)
+    wrong = [change for change in detail.world if change.state in _WRONG]
+    out += _some([f"- World, {w.state}: {md(w.text, 300)} ({md(w.reason, 200)})" for w in wrong], 6)
     out += [f"- First failing step: {md(detail.first_failing)}"] if detail.first_failing else []
     cause = "Possible cause" if detail.ambiguous else "Root cause"
-    out += [f"- {cause}: {md(c.title)}, {md(c.where)}: {md(c.reason, 300)}" for c in detail.causes[:3]]
-    out += ["- Which step began it is ambiguous."] if detail.ambiguous else []
+    out += _some([f"- {cause}: {md(c.title)}, {md(c.where)}: {md(c.reason, 400)}" for c in detail.causes], 3)
+    out += [f"- {md(said)}" for said in detail.hints]
+    out += ["- Which step began it is ambiguous."] if detail.ambiguous and detail.causes else []
     failing = [step for step in detail.steps if step.verdict == "fail"]
-    out += [f"- Step {s.number} ({md(s.kind)} {md(s.name, 60)}) fail: {md(s.reason, 240)}" for s in failing[:5]]
-    out += [f"- Recovered: {md(said, 240)}" for said in detail.recovered[:3]]
+    out += _some([f"- Step {s.number} ({md(s.kind)} {md(s.name, 60)}) fail: {md(s.reason, 400)}" for s in failing], 5)
+    out += _some([f"- Recovered: {md(said, 300)}" for said in detail.recovered], 3)
     return out
+
+
+def _some(lines: Sequence[str], most: int) -> list[str]:
+    """The first of these lines, and how many are left out."""
+    more = len(lines) - most
+    return [*lines[:most], f"- … and {more} more, in report.html"] if more > 0 else list(lines)
 
 
 _WRONG = ("missing", "unexpected")
@@ -190,18 +212,19 @@ def _not_judged(report: Report) -> list[str]:
     told = report.not_judged
     out = [f"{told.steps:,} of {counted(told.of_steps, 'step')}, {counted(len(told.runs), report.unit)}."]
     out += ["", *(f"- {counted(n, 'step')}: {md(reason)}" for reason, n in told.reasons)] if told.reasons else []
-    out += ["", *(f"- {md(run.name)}: {md(_first(run))}" for run in told.runs[:20])] if told.runs else []
+    out += ["", *(f"- {md(run.name)}: {md(_why(run), 600)}" for run in told.runs[:20])] if told.runs else []
     out += [f"- … and {len(told.runs) - 20} more"] if len(told.runs) > 20 else []
     return [*out, "", told.advice] if told.advice else out
 
 
-def _first(run: RunLine) -> str:
-    return run.reasons[0] if run.reasons else "no evidence for or against it"
+def _why(run: RunLine) -> str:
+    return "; ".join(run.reasons) if run.reasons else "no evidence for or against it"
 
 
 def _health(report: Report) -> list[str]:
     health = report.health
     out = [f"{counted(health.traces, 'trace')}, {health.damaged} damaged."]
+    out += ["", md(health.notice)] if health.notice else []
     out += (
         ["", *(f"- {md(code)} ({severity}) ×{n}: {md(said)}" for code, severity, n, said in health.codes)]
         if health.codes

@@ -65,11 +65,16 @@ class Quote:
     """The run's name."""
     anchor: str | None
     text: str
+    rest: str = ""
+    """A traceback that the text leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class CauseGroup:
-    """Failed runs with one root cause: the same class of failure in the same kind of step."""
+    """Failed runs with one root cause: the same class of failure in the same kind of step.
+
+    A failed run counts once, under its first-ranked root cause, so that the groups add up to the failed runs.
+    """
 
     anchor: str
     title: str
@@ -77,6 +82,9 @@ class CauseGroup:
     category: str | None
     definition: str
     runs: tuple[RunLine, ...]
+    """Those that this cause is first-ranked in."""
+    also: tuple[RunLine, ...]
+    """Failed runs that count under another cause and have this one too."""
     n: int
     """Judged runs in all."""
     rate: float | None
@@ -87,7 +95,7 @@ class CauseGroup:
     costly: int
     """How many of its runs are of a costly case."""
     ambiguous: int
-    """How many of its runs may as well have begun elsewhere."""
+    """How many of its runs, or where it has none of the others, may as well have begun elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +107,8 @@ class FindingLine:
     anchor: str | None
     """The step it is about; None for the whole run, or a step that is not shown."""
     where: str
+    rest: str = ""
+    """A traceback that the message leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,8 @@ class StepLine:
     tokens: tuple[int | None, int | None] | None
     notes: tuple[str, ...]
     """never run, only in the messages, cut, content not captured."""
+    error_rest: str = ""
+    """The traceback of the error."""
     skipped_before: int = 0
     """Steps left out between the one above and this one."""
 
@@ -221,6 +233,8 @@ class RunDetail:
     first_failing_anchor: str | None
     causes: tuple[CauseLine, ...]
     ambiguous: bool
+    hints: tuple[str, ...]
+    """Of a failed run: that no step explains it and where to look, and the loops in it."""
     recovered: tuple[str, ...]
     steps: tuple[StepLine, ...]
     steps_left_out: int
@@ -231,13 +245,17 @@ class RunDetail:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """Something to do, and how many failed runs its cause accounts for."""
+    """Something to do, and how many failed runs its cause accounts for; these add up to all failed runs."""
 
     text: str
     cause: str
     anchor: str
     runs: int
     of: int
+    also: int
+    """Failed runs that count elsewhere and have this cause too."""
+    start: RunLine
+    """The run to read first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +312,8 @@ class Health:
     """Trace id and quality of the worst ones below 1."""
     codes: tuple[tuple[str, str, int, str], ...]
     """Code, severity, how often, and one message."""
+    notice: str
+    """What is missing from every trace, for the first screen; "" if nothing is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,10 @@ _UNPRINTABLE = re.compile(
 )
 
 
+HELD_OUT = (
+    "Held-out cases are those that nobody looks at while changing the agent: they show whether it got better, or only "
+    "fits the other cases."
+)
 _TOLD_ELSEWHERE = frozenset({"category", "own_fault"})
 
 
