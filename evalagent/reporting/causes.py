@@ -178,8 +178,10 @@ def _unlocated(book: Ledger, run: Unit) -> Origin:
     place = NOT_EXPLAINED if run.steps else "no step of it arrived"
     if any(f.code == "over_budget" for f in errors) and (loops := _loops(book, run)):
         step = book.steps.get((loops[0].trace_id, loops[0].step_id or ""))
-        said = (*words[:1], book.tell.say(f"loop: {loops[0].message}", 300, run))
-        return Origin("Over budget in a loop", where(step) if step else place, None, "loop", None, said)
+        said = book.tell.sentence(
+            f"{run.reasons[0] if run.reasons else 'over budget'}; loop: {loops[0].message}", 300, run
+        )
+        return Origin("Over budget in a loop", where(step) if step else place, None, "loop", None, (Said(said),))
     if errors:
         code = errors[0].code
         told = tuple(book.tell.say(f"{f.code}: {f.message}", 300, run) for f in errors[:2])

@@ -16,7 +16,7 @@ _WORD = re.compile(r"(\b[Ss]teps? )?([A-Za-z0-9][\w.:#/+=-]{0,199})")
 _BARE = 8
 """A word of fewer characters, or without a digit, is taken for a step's id only after the word `step`."""
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
-_FRAME = re.compile(r"""File ["'][^"'\n]*["'], line \d+(?:, in [^\n]*)?""")
+_FRAME = re.compile(r"""File ["'][^"'\n]*["'], line \d+(?:, in \S+)?""")
 _RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Group)\b[^\n]*")
 _CUT = "…"
 _REST = 4_000
@@ -141,8 +141,8 @@ def folded(text: str, error: str | None = None) -> Said:
     said = before
     if raised is not None and _short(raised) not in before:
         said = f"{before} {raised}".strip() if before else raised
-    elif not said:
-        said = "a traceback, cut before its exception"
+    elif raised is None and (not said or said.endswith(":")):
+        said = f"{said} a traceback, cut before its exception".strip()
     return Said(said + after, rest)
 
 

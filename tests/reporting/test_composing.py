@@ -1,8 +1,8 @@
 import json
 from dataclasses import replace
 
-from evalagent.model import Attribution, Step
-from evalagent.records import JudgeUse
+from evalagent.model import Attribution, Finding, RootCause, Step
+from evalagent.records import JudgeUse, RunRecord
 from evalagent.reporting import html, junit, markdown, wording
 from evalagent.reporting import json as report_json
 from evalagent.reporting.composing import FAILED_SHOWN, STEPS_LISTED, compose
@@ -44,14 +44,23 @@ def test_a_run_whose_origin_is_unknown_is_grouped_by_how_it_ended() -> None:
     assert [run.name for run in late.runs] == ["extend-reserved, trial 2"]
 
 
-def test_an_ambiguous_origin_is_said_and_never_claimed() -> None:
-    unsure = tuple(
+def test_a_failed_run_that_no_step_explains_says_so_and_where_to_look() -> None:
+    nothing = tuple(
         Attribution(a.trace_id, a.verdict, None, (), (), ambiguous=True) if a.root_causes else a
         for a in RUN.attributions
     )
-    report = compose(replace(RUN, attributions=unsure))
-    assert report.causes[0].title == "Origin ambiguous"
-    assert all(detail.ambiguous for detail in report.failed if detail.line.case_id != "extend-reserved")
+    report = compose(replace(RUN, attributions=nothing))
+    assert (report.causes[0].title, report.causes[0].where) == ("Wrong end state", "no step of the trace explains it")
+    assert report.headline.first.startswith("Compare the changes of the world in these runs with the calls that write")
+    assert "first failing step" not in report.headline.first
+    [detail] = [d for d in report.failed if d.line.name == "waive-fee, trial 3"]
+    assert detail.hints == (
+        "No step of the trace explains it.",
+        "Compare the changes of the world with the calls that write to fees, notes.",
+    )
+    assert not detail.ambiguous
+    for text in (html.render(report), markdown.render(report), junit.render(report)):
+        assert "No step of the trace explains it." in text
 
 
 def test_costly_failures_come_first() -> None:
@@ -173,3 +182,91 @@ def test_many_long_runs_share_the_steps_that_are_listed() -> None:
     report = compose(replace(record, traces=long))
     assert sum(len(detail.steps) for detail in report.failed) <= STEPS_LISTED
     assert all(len(detail.steps) + detail.steps_left_out == 300 for detail in report.failed)
+
+
+def test_a_run_with_several_root_causes_counts_under_the_first_and_is_named_under_the_others() -> None:
+    by_trace = {trace.trace_id: trace for trace in RUN.traces}
+    two = tuple(
+        replace(a, root_causes=(*a.root_causes, RootCause(by_trace[a.trace_id].steps[0].step_id, None, "F06", (), "-")))
+        if a.root_causes
+        else a
+        for a in RUN.attributions
+    )
+    report = compose(replace(RUN, attributions=two))
+    assert sum(len(cause.runs) for cause in report.causes) == 8
+    last = report.causes[-1]
+    assert (len(last.runs), len(last.also), last.category) == (0, 7, "F06")
+    assert sum(item.runs for item in report.recommendations) == 8
+    assert (report.recommendations[-1].runs, report.recommendations[-1].also) == (0, 7)
+    assert "First in none, also in 7 of 8 failed runs" in markdown.render(report)
+
+
+def test_of_two_causes_with_equally_many_runs_the_costlier_comes_first() -> None:
+    only = library_desk(only=("extend-reserved", "merge-accounts"))
+    assert [(cause.title, cause.costly) for cause in compose(only).causes][-1] == ("The agent ran out of time", 0)
+
+
+def looping_over_budget() -> RunRecord:
+    """A run that fails by its budget alone, with a loop that the checks only warn of."""
+    [trial] = [t for t in RUN.trials if (t.case_id, t.trial) == ("merge-accounts", 4)]
+    [trace] = [t for t in RUN.traces if t.trace_id in trial.trace_ids]
+    looped = "`search_cards` was called 5 times with the same result"
+    ids = [step.step_id for step in trace.steps if step.name == "search_cards"]
+    return replace(
+        RUN,
+        traces=(trace,),
+        trials=(replace(trial, reasons=("over_budget: over budget: 16 steps, allowed are 12",)),),
+        outcomes=(),
+        verdicts=(),
+        attributions=(Attribution(trace.trace_id, "fail", None, (), (), ambiguous=True),),
+        findings=(
+            Finding(trace.trace_id, ids[1], "loop", "warning", looped, {"times": 5, "steps": ids}),
+            Finding(trace.trace_id, None, "over_budget", "error", "over budget: 16 steps, allowed are 12"),
+        ),
+    )
+
+
+def test_a_loop_in_a_run_over_budget_is_named_as_what_to_mend_in_every_form() -> None:
+    report = compose(looping_over_budget())
+    assert [(cause.title, cause.where) for cause in report.causes] == [("Over budget in a loop", "tool search_cards")]
+    assert report.headline.first.startswith("Stop after two calls with the same result")
+    assert report.failed[0].hints[1].startswith("Loop, step 7: `search_cards` was called 5 times")
+    assert report.failed[0].findings[1].quotes == ("times: 5", "steps: step 5, step 7, step 9, step 11, step 13")
+    assert "Loop, step 7:" in markdown.render(report).replace("\\", "")
+    assert "Loop, <a href=" in html.render(report)
+    assert "Loop, step 7:" in junit.render(report)
+
+
+def test_a_crashed_run_shows_its_reasons_in_full_and_says_where_stderr_stands() -> None:
+    last_line = "stderr ends: ModuleNotFoundError: " + "no module named desk " * 25
+    [trial] = [t for t in RUN.trials if (t.case_id, t.trial) == ("extend-reserved", 2)]
+    crashed = replace(
+        trial, exit="crashed", trace_ids=(), steps=0, reasons=("the agent exited with code 1", last_line.strip())
+    )
+    report = compose(replace(RUN, traces=(), trials=(crashed,), outcomes=(), attributions=(), findings=(), verdicts=()))
+    assert report.causes[0].title == "The agent crashed"
+    assert "`trials/CASE/N/trial.json`" in report.recommendations[0].text
+    assert report.failed[0].line.reasons[1] == last_line.strip()
+    for text in (html.render(report), markdown.render(report).replace("\\", "")):
+        assert last_line.strip() in text
+        assert "stderr_tail" in text
+
+
+def test_where_no_model_call_was_seen_the_first_screen_says_so_and_nothing_is_free() -> None:
+    blind = tuple(replace(t, steps=tuple(s for s in t.steps if s.kind != "llm")) for t in RUN.traces)
+    zero = tuple(replace(t, tokens=0, cost_usd=0.0) for t in RUN.trials)
+    report = compose(replace(RUN, traces=blind, trials=zero))
+    asked = "No model call was seen: is the client instrumented?"
+    assert report.health.notice == f"{asked} Tokens and cost are not known."
+    known = {line.name: (line.n, line.unknown, line.total) for line in report.budgets}
+    assert known["tokens"] == known["cost"] == (0, 40, None)
+    page, text = html.render(report), markdown.render(report)
+    assert page.index(asked) < page.index("</header>") < page.rindex(asked)
+    assert text.index(asked) < text.index("## Numbers") < text.rindex(asked)
+    assert REPORT.health.notice == ""
+
+
+def test_what_held_out_means_is_said_where_there_are_held_out_cases() -> None:
+    for render in (html.render, markdown.render):
+        assert wording.HELD_OUT in render(REPORT)
+        assert wording.HELD_OUT not in render(compose(library_desk(only=("waive-fee",))))

@@ -140,3 +140,41 @@ def test_an_empty_record_still_makes_a_page() -> None:
     words = " ".join(Page(html.render(compose(replace(loose_traces(3), traces=(), verdicts=())))).words)
     assert "there is no run to judge" in words
     assert "a line could not be read" in words
+
+
+def test_a_step_that_a_sentence_names_by_its_id_is_a_link_with_its_number() -> None:
+    run = library_desk(only=("waive-fee",))
+    [about] = [f for f in run.findings if f.code == "wrong_argument_value"]
+    step_ids = [s.step_id for t in run.traces if t.trace_id == about.trace_id for s in t.steps]
+    told = replace(
+        about, message=f"`waive_fee` (step {step_ids[4]}) went by {step_ids[1]} and <b>step {step_ids[0]}x</b>"
+    )
+    text = html.render(compose(replace(run, findings=(told,))))
+    sentence = text[text.index("<code>wrong_argument_value</code>") :].split("</li>")[0]
+    anchor = f"step-waive-fee-3-{step_ids[4]}"
+    assert (
+        f'`waive_fee` (<a href="#{anchor}">step 5</a>) went by <a href="#step-waive-fee-3-{step_ids[1]}">step 2</a>'
+        in sentence
+    )
+    assert f"&lt;b&gt;step {step_ids[0]}x&lt;/b&gt;" in sentence
+    assert f'id="{anchor}"' in text
+
+
+def test_a_traceback_is_folded_behind_its_exception() -> None:
+    run = library_desk(only=("merge-accounts",))
+    raised = (
+        'Traceback (most recent call last):\n  File "lib.py", line 4, in run\n    go()\ndesk.BadCard: <card> is void'
+    )
+    traces = tuple(
+        replace(t, steps=tuple(replace(s, error=raised) if s.error else s for s in t.steps)) for t in run.traces
+    )
+    text = html.render(compose(replace(run, traces=traces)))
+    assert '<span class="text">desk.BadCard: &lt;card&gt; is void</span><details class="rest">' in text
+    assert text.index("desk.BadCard: &lt;card&gt; is void</span>") < text.index("lib.py")
+    assert "traceback, 4 lines" in text
+
+
+def test_trials_are_told_from_counts(page_text) -> None:
+    words = Page(page_text).words
+    assert "fail #1" in words and "pass #2" in words
+    assert not any(re.fullmatch(r"\d+ (pass|fail)", word) for word in words)

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -84,3 +85,14 @@ def test_it_fits_into_a_comment_even_for_many_failures() -> None:
     text = markdown.render(compose(many))
     assert len(text) < 65_536
     assert "more failed traces not told here" in text
+
+
+def test_lists_that_are_cut_say_how_much_is_missing() -> None:
+    run = library_desk(only=("waive-fee",))
+    trials = tuple(replace(t, reasons=tuple(f"reason {n}" for n in range(9))) for t in run.trials)
+    text = markdown.render(compose(replace(run, trials=trials)))
+    assert "- Reason: reason 5\n- … and 3 more, in report.html\n" in text
+
+
+def test_trials_are_told_from_counts() -> None:
+    assert "| \\#1 fail, \\#2 pass, \\#3 pass, \\#4 fail |" in rendered("report.md")
