@@ -173,7 +173,8 @@ def _unlocated(book: Ledger, run: Unit) -> Origin:
     trial = book.trials.get((run.case_id, run.trial))
     words = tuple(book.tell.say(reason, 300, run) for reason in run.reasons[:2])
     if trial is not None and trial.exit in _ENDS:
-        return Origin(_ENDS[trial.exit], "the whole run", None, trial.exit, None, words)
+        ended = book.tell.say("; ".join(run.reasons[:3]), 600, run)
+        return Origin(_ENDS[trial.exit], "the whole run", None, trial.exit, None, (ended,) if ended.text else ())
     errors = _whole_errors(book, run)
     place = NOT_EXPLAINED if run.steps else "no step of it arrived"
     if any(f.code == "over_budget" for f in errors) and (loops := _loops(book, run)):

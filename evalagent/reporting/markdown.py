@@ -135,7 +135,7 @@ def _causes(report: Report) -> list[str]:
             + (f", also in {len(cause.also)}" if cause.also else "")
             + (f" ({cause.ambiguous} ambiguous)" if cause.ambiguous else ""),
             f"{percent(cause.rate)} of {cause.n}, {span(cause.interval)}" if cause.runs else "–",
-            md(cause.quotes[0].text, 200) if cause.quotes else "",
+            md(cause.quotes[0].text, 400) if cause.quotes else "",
         )
         for cause in report.causes[:_ROWS]
     ]

@@ -245,6 +245,7 @@ def test_a_crashed_run_shows_its_reasons_in_full_and_says_where_stderr_stands() 
     )
     report = compose(replace(RUN, traces=(), trials=(crashed,), outcomes=(), attributions=(), findings=(), verdicts=()))
     assert report.causes[0].title == "The agent crashed"
+    assert report.causes[0].quotes[0].text.startswith("the agent exited with code 1; stderr ends: ModuleNotFoundError")
     assert "`trials/CASE/N/trial.json`" in report.recommendations[0].text
     assert report.failed[0].line.reasons[1] == last_line.strip()
     for text in (html.render(report), markdown.render(report).replace("\\", "")):
