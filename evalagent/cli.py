@@ -1,5 +1,6 @@
 """The command line. Every command imports what it needs when it is called, so that `--help` answers at once."""
 
+import io
 import os
 import sys
 import traceback
@@ -82,8 +83,8 @@ def evaluate(
     record = trace_files.evaluate(
         paths, out, settings.load(), suite_file=suite, judge=judge, format=format, allow_rejected=allow_rejected
     )
-    typer.echo(text.render(record))
-    typer.echo(f"report: {out / 'report.html'}")
+    _say(text.render(record))
+    _say(f"report: {out / 'report.html'}")
     raise typer.Exit(record.exit_code)
 
 
@@ -107,13 +108,15 @@ def run(
     from evalagent.reporting import text
 
     _one_of("--sandbox", sandbox, ("process", "docker"))
-    path = flow_runs.run(suite, trials=trials, judge=judge, sandbox=sandbox, only=tuple(only or ()), verbose=verbose)
+    path, note = flow_runs.run(
+        suite, trials=trials, judge=judge, sandbox=sandbox, only=tuple(only or ()), verbose=verbose
+    )
     record = pipeline.record_of(runs.plan_of(path))
-    typer.echo(text.render(record))
-    typer.echo(f"report: {path / 'report.html'}")
-    typer.echo(f"all runs: {path.parent.parent / 'warehouse.duckdb'} (DuckDB)")
+    _say(text.render(record))
+    _say(f"report: {path / 'report.html'}")
+    _say(note or f"all runs: {path.parent.parent / 'warehouse.duckdb'} (DuckDB)")
     if not os.environ.get("PREFECT_API_URL"):
-        typer.echo("Prefect UI: `make server` in the checkout, then http://127.0.0.1:4200; this run is listed there")
+        _say("Prefect UI: `make server` in the checkout, then http://127.0.0.1:4200; this run is listed there")
     raise typer.Exit(record.exit_code)
 
 
@@ -160,7 +163,7 @@ def compare(earlier: RUN, later: RUN, home: HOME = None) -> None:
     from evalagent.adapters import comparing
 
     result = comparing.compare(earlier, later, _home(home))
-    typer.echo(result.text)
+    _say(result.text)
     raise typer.Exit({"worse": 1, "undecided": 3, "not worse": 0}[result.comparison.ruling])
 
 
@@ -207,6 +210,14 @@ def store_query(
     tables.WRITERS[format](columns, found)
 
 
+def _say(text: str) -> None:
+    """On standard output, if anybody still reads there: who stopped reading does not change how the command ends."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _home(given: Path | None) -> Path:
     from evalagent.adapters import settings
 
@@ -221,16 +232,18 @@ def _one_of(option: str, value: str, known: tuple[str, ...]) -> None:
 
 def main() -> None:
     """The program: errors of ours become one line and their exit code; anything else is a fault of ours, 70."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(standalone_mode=True)
     except EvalAgentError as error:
-        typer.echo(f"evalagent: {error}", err=True)
+        from evalagent.reporting.text import plain
+
+        print(f"evalagent: {plain(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except Exception as error:  # noqa: BLE001 - the last line of defence: what is not foreseen is ours
         sys.exit(_our_fault(error))
 

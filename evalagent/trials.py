@@ -19,25 +19,33 @@ def resource_of(run_id: str, case_id: str, trial: int, attempt: str) -> dict[str
     return {RUN: run_id, CASE: case_id, TRIAL: str(trial), ATTEMPT: attempt}
 
 
-def of_attempts(spans: Iterable[Span], attempts: frozenset[str]) -> tuple[list[Span], int]:
-    """The spans of these attempts, and how many belong to others: attempts that were cut short and made again."""
+Owners = Mapping[str, tuple[str, int]]
+"""attempt -> the case and trial whose record names it. An agent is told its own attempt only."""
+
+
+def of_owners(spans: Iterable[Span], owners: Owners) -> tuple[list[Span], dict[str, int]]:
+    """The spans that are what they say, and why the others do not count: `abandoned_attempt` (of a trial that was cut
+    short and made again, or of nobody) or `foreign_trial` (they claim a case or trial that their attempt is not of)."""
     kept: list[Span] = []
-    abandoned = 0
+    ignored: dict[str, int] = {}
     for span in spans:
-        if str(span.resource.get(ATTEMPT, "")) in attempts:
-            kept.append(span)
+        owner = owners.get(str(span.resource.get(ATTEMPT, "")))
+        if owner is None:
+            ignored["abandoned_attempt"] = ignored.get("abandoned_attempt", 0) + 1
+        elif (str(span.resource.get(CASE)), str(span.resource.get(TRIAL))) != (owner[0], str(owner[1])):
+            ignored["foreign_trial"] = ignored.get("foreign_trial", 0) + 1
         else:
-            abandoned += 1
-    return kept, abandoned
+            kept.append(span)
+    return kept, ignored
 
 
-def by_trial(traces: Iterable[Trace]) -> dict[tuple[str, int], list[Trace]]:
+def by_trial(traces: Iterable[Trace], owners: Owners) -> dict[tuple[str, int], list[Trace]]:
     """(case id, trial) -> its traces, by start."""
     found: dict[tuple[str, int], list[Trace]] = {}
     for trace in sorted(traces, key=lambda t: (t.start_ns, t.trace_id)):
-        number = str(trace.resource.get(TRIAL, ""))
-        if number.isdigit():
-            found.setdefault((str(trace.resource.get(CASE, "")), int(number)), []).append(trace)
+        owner = owners.get(str(trace.resource.get(ATTEMPT, "")))
+        if owner is not None:
+            found.setdefault(owner, []).append(trace)
     return found
 
 

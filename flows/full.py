@@ -12,6 +12,7 @@ from tasks.futures import answers_of
 from tasks.ingest import ingest
 from tasks.instrument import instrument
 from tasks.judge import judge_step, judge_steps, questions, save_verdicts
+from tasks.load import loaded
 from tasks.outcome import outcome
 from tasks.plan import generate_cases, plan
 from tasks.report import report
@@ -49,4 +50,4 @@ def evalagent(
     attribute(run)
     numbers = scorecard(run)
     report(run)
-    return numbers
+    return {**numbers, "not_loaded": loaded(run)}

@@ -142,3 +142,17 @@ def test_hostile_text_does_not_steer_the_terminal(tmp_path: Path) -> None:
     done = call("evaluate", str(path), "--out", str(tmp_path / "out"))
     assert "\x1b[31m" not in done.stdout.replace(str(tmp_path), "")
     assert "\x07" not in done.stdout
+
+
+def test_who_does_not_read_the_output_does_not_change_the_exit_code(traces: Path, tmp_path: Path) -> None:
+    program = f"{sys.executable} -c 'from evalagent.cli import main; main()'"
+    for reader in ("| true", "> /dev/full"):
+        line = f"{program} evaluate {traces} --out {tmp_path / 'out'} {reader}; exit ${{PIPESTATUS[0]}}"
+        assert subprocess.run(["bash", "-c", line], capture_output=True).returncode == 0, reader
+
+
+def test_an_error_does_not_steer_the_terminal_either(tmp_path: Path) -> None:
+    done = call("evaluate", "\x1b]0;title\x07\u202enowhere.jsonl", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert not any(ord(c) < 32 and c != "\n" for c in done.stderr)
+    assert "\u202e" not in done.stderr

@@ -6,7 +6,7 @@ import pytest
 
 from evalagent.model import Finding, Outcome, Ruling, Span, Step, Tokens, Trace, TrialExit, TrialRun, Verdict
 from evalagent.suites import Case, Expected
-from evalagent.trials import ATTEMPT, by_trial, judged_trial, of_attempts, resource_of
+from evalagent.trials import ATTEMPT, by_trial, judged_trial, of_owners, resource_of
 
 CASE = Case(id="refund", input="Refund order 7", expected=Expected(changes=[]))
 OPEN = Case(id="refund", input="Refund order 7")
@@ -97,14 +97,29 @@ def test_tokens_and_cost_are_unknown_as_soon_as_one_trace_does_not_know_them() -
     assert (both.tokens, both.cost_usd, both.steps) == (None, None, 2)
 
 
+OWNERS = {"a1": ("refund", 1), "a2": ("cancel", 1)}
+
+
+def span(n: int, **resource: str) -> Span:
+    return Span("t", f"{n:016x}", None, "x", 0, 1, resource=resource_of("r", "refund", 1, "a1") | resource)
+
+
 def test_spans_of_an_attempt_that_was_cut_short_do_not_count() -> None:
-    spans = [Span("t", f"{n:016x}", None, "x", 0, 1, resource={ATTEMPT: a}) for n, a in enumerate(["a1", "a0", "a1"])]
-    kept, abandoned = of_attempts([*spans, Span("t", "f" * 16, None, "x", 0, 1)], frozenset({"a1"}))
-    assert (len(kept), abandoned) == (2, 2)
+    spans = [span(1), span(2, **{ATTEMPT: "a0"}), span(3), Span("t", "f" * 16, None, "x", 0, 1)]
+    kept, ignored = of_owners(spans, OWNERS)
+    assert [s.span_id[-1] for s in kept] == ["1", "3"]
+    assert ignored == {"abandoned_attempt": 2}
 
 
-def test_traces_find_their_trial_and_forged_numbers_find_none() -> None:
-    forged = replace(trace(), trace_id="t9", resource={"evalagent.case": "refund", "evalagent.trial": "1; drop"})
-    assert {key: [t.trace_id for t in found] for key, found in by_trial([trace(), forged]).items()} == {
-        ("refund", 1): ["t1"]
-    }
+@pytest.mark.parametrize("claimed", ["1", "01", "\u00b2", "9" * 5000, "1; drop", ""])
+def test_spans_that_claim_another_trial_than_their_attempts_do_not_count(claimed: str) -> None:
+    forged = [span(1, **{ATTEMPT: "a2"}), span(2, **{"evalagent.trial": claimed}), span(3, **{"evalagent.case": "x"})]
+    kept, ignored = of_owners(forged, OWNERS)
+    assert len(kept) == (claimed == "1")
+    assert sum(ignored.values()) == 3 - len(kept)
+
+
+def test_traces_find_their_trial_by_the_attempt_alone() -> None:
+    forged = replace(trace(), trace_id="t9", resource=trace().resource | {ATTEMPT: "made up"})
+    found = by_trial([trace(), forged], OWNERS)
+    assert {key: [t.trace_id for t in mine] for key, mine in found.items()} == {("refund", 1): ["t1"]}

@@ -92,7 +92,10 @@ class Collection:
         done = runs.load_trial(self.plan, case.id, number)
         if done is not None:
             return done.run.exit
-        with self._places, tempfile.TemporaryDirectory(prefix="evalagent-trial-") as scratch:
+        with (
+            self._places,
+            tempfile.TemporaryDirectory(prefix="evalagent-trial-", ignore_cleanup_errors=True) as scratch,
+        ):
             work = Path(scratch) / "work"
             work.mkdir()
             run, before, after, damage = self._run(planned, work)

@@ -33,8 +33,9 @@ DEFAULTS = {
 
 def run(
     suite: Path, *, trials: int | None, judge: str, sandbox: str, only: tuple[str, ...], verbose: bool = False
-) -> Path:
-    """Run `evalagent/full` of this checkout; the run's folder. Errors of the suite are raised before Prefect starts."""
+) -> tuple[Path, str]:
+    """Run `evalagent/full` of this checkout; the run's folder, and why it is not in the warehouse (empty if it is).
+    Errors of the suite are raised before Prefect starts."""
     suite = suite / "suite.yaml" if suite.is_dir() else suite
     parsed, cases = load_suite(suite)
     unknown = sorted(set(only) - {case.id for case in cases})
@@ -59,7 +60,7 @@ def run(
         summary = flow(str(suite), trials, judge, sandbox, list(only) or None)
     if not isinstance(summary, dict) or "folder" not in summary:
         raise EvalAgentError("the flow gave no summary")
-    return Path(summary["folder"])
+    return Path(summary["folder"]), str(summary["not_loaded"])
 
 
 def checkout() -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evalagent import evaluating, rows, trials
 from evalagent.adapters import asking, judges, runs, settings, stored
@@ -55,22 +55,26 @@ def traces_of(plan: RunPlan) -> RunTraces:
     """The traces of a run's completed trials. Kept until a file or a trial's record changes."""
     files = runs.otlp_files(plan)
     marks = tuple((str(f), f.stat().st_size) for f in files)
-    attempts = frozenset(c.run.attempt for _, c in runs.collected(plan) if c)
-    return _traces(plan, marks, attempts)
+    return _traces(plan, marks, tuple(sorted(_owners(plan).items())))
+
+
+def _owners(plan: RunPlan) -> dict[str, tuple[str, int]]:
+    return {c.run.attempt: (c.run.case_id, c.run.trial) for _, c in runs.collected(plan) if c}
 
 
 @lru_cache(maxsize=1)
-def _traces(plan: RunPlan, marks: tuple[tuple[str, int], ...], attempts: frozenset[str]) -> RunTraces:
+def _traces(
+    plan: RunPlan, marks: tuple[tuple[str, int], ...], owners: tuple[tuple[str, tuple[str, int]], ...]
+) -> RunTraces:
     suite = suite_of(plan)
     readings = [read(Path(name).read_bytes(), Path(name).name, "auto") for name, _ in marks]
     spans = [span for reading in readings for span in reading.spans]
-    kept, abandoned = trials.of_attempts(spans, attempts)
+    kept, ignored = trials.of_owners(spans, dict(owners))
     kept = [mask_span(span, suite.secrets) for span in kept]
     logs = [mask_log(record, suite.secrets) for reading in readings for record in reading.logs]
     built = build(kept, logs, load_prices(suite, Path(plan.suite_file).parent))
     told = dict(receipt(readings, built))
-    if abandoned:
-        told["ignored"] = dict(sorted({**told["ignored"], "abandoned_attempt": abandoned}.items()))
+    told["ignored"] = dict(sorted({**told["ignored"], **ignored}.items()))
     return RunTraces(built.traces, tuple(kept), told)
 
 
@@ -80,7 +84,7 @@ def suite_of(plan: RunPlan) -> Suite:
 
 def trial_views(plan: RunPlan) -> list[TrialView]:
     """Every planned trial, by case in the suite's order and then by number."""
-    found = trials.by_trial(traces_of(plan).traces)
+    found = trials.by_trial(traces_of(plan).traces, _owners(plan))
     views = [
         TrialView(planned, collected, tuple(found.get((planned.case.id, planned.trial), ())))
         for planned, collected in runs.collected(plan)
@@ -166,13 +170,13 @@ def check(plan: RunPlan) -> dict[str, int]:
 def decisions(plan: RunPlan, *, show: bool) -> dict[str, Decision]:
     """Trace id → what rules decide of it, and what they leave."""
     suite = suite_of(plan)
-    findings = stored.findings(plan.path)
+    findings = _by_trace(stored.findings(plan.path))
     cases = {trace.trace_id: view.planned.case for view in trial_views(plan) for trace in view.traces}
     skipped = evaluating.switched_off(suite.checks)
     return {
         trace.trace_id: decide(
             trace,
-            [f for f in findings if f.trace_id == trace.trace_id],
+            findings.get(trace.trace_id, []),
             suite.judge.tau,
             behaviour=cases[trace.trace_id].expected.behaviour if trace.trace_id in cases else None,
             skipped=skipped,
@@ -211,7 +215,7 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
     `failures`: `trace id/step id` → why nobody could answer.
     """
     given = {(v.trace_id, v.step_id): v for v in answered}
-    findings = stored.findings(plan.path)
+    findings = _by_trace(stored.findings(plan.path))
     everything: list[Verdict] = []
     model = plan.judge not in asking.WITHOUT_MODEL
     decided = decisions(plan, show=False)
@@ -225,7 +229,7 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
                 continue
             why = failures.get("/".join(at)) or (asking.NO_ANSWER if model else asking.NO_MODEL)
             steps |= not_judged_verdicts([question], why)
-        own = [f for f in findings if f.trace_id == trace.trace_id]
+        own = findings.get(trace.trace_id, [])
         everything += [steps[step.step_id] for step in trace.steps if step.step_id in steps]
         everything.append(evaluating.trace_verdict(trace, own, steps, plan.judge))
     write_lines(plan.path / "verdicts.jsonl", map(rows.verdict_row, everything))
@@ -237,14 +241,14 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
 def attribute(plan: RunPlan) -> list[Attribution]:
     """Where each trace went wrong → attributions.jsonl and trials.jsonl."""
     suite = suite_of(plan)
-    findings, verdicts = stored.findings(plan.path), stored.verdicts(plan.path)
+    findings, verdicts = _by_trace(stored.findings(plan.path)), _by_trace(stored.verdicts(plan.path))
     judged = judged_trials(plan)
     failed = {trace_id: _failed(trial) for trial in judged for trace_id in trial.trace_ids}
     found = [
         attribute_trace(
             trace,
-            {v.step_id: v for v in verdicts if v.trace_id == trace.trace_id and v.step_id},
-            [f for f in findings if f.trace_id == trace.trace_id],
+            {v.step_id: v for v in verdicts.get(trace.trace_id, []) if v.step_id},
+            findings.get(trace.trace_id, []),
             failed.get(trace.trace_id),
             suite.judge.tau,
         )
@@ -261,11 +265,11 @@ def _failed(trial: Trial) -> bool | None:
 
 def judged_trials(plan: RunPlan) -> list[Trial]:
     outcomes = {(o.case_id, o.trial): o for o in stored.outcomes(plan.path)}
-    findings, verdicts = stored.findings(plan.path), stored.verdicts(plan.path)
+    findings, verdicts = _by_trace(stored.findings(plan.path)), _by_trace(stored.verdicts(plan.path))
     reply_from_trace = suite_of(plan).agent.reply == "trace"
     judged = []
     for view in trial_views(plan):
-        case, ids = view.planned.case, {trace.trace_id for trace in view.traces}
+        case = view.planned.case
         main = trials.main_trace(view.traces)
         said = main.answer if reply_from_trace and main else None
         stdout = view.collected.run.reply if view.collected else None
@@ -277,12 +281,22 @@ def judged_trials(plan: RunPlan) -> list[Trial]:
                 view.collected.run if view.collected else None,
                 view.traces,
                 outcomes.get((case.id, view.planned.trial)),
-                [f for f in findings if f.trace_id in ids],
-                {v.trace_id: v for v in verdicts if v.trace_id in ids and v.step_id is None},
+                [f for trace in view.traces for f in findings.get(trace.trace_id, [])],
+                {v.trace_id: v for trace in view.traces for v in verdicts.get(trace.trace_id, []) if not v.step_id},
                 said or stdout,
             )
         )
     return judged
+
+
+T = TypeVar("T", Finding, Verdict)
+
+
+def _by_trace(values: Iterable[T]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for value in values:
+        found.setdefault(value.trace_id, []).append(value)
+    return found
 
 
 def record_of(plan: RunPlan) -> RunRecord:
@@ -337,11 +351,15 @@ def report(plan: RunPlan) -> Path:
     """All files of the run, its rows in the store, and the run marked as finished; the page's path."""
     record = record_of(plan)
     write_record(record, plan.path)
-    runs.close_run(plan, record.exit_code)
     fate = _fates(record.traces)
+    runs.mark_ended(plan, record.exit_code)  # before the rows are made, since they hold it
     write_parquet(plan.path, (_span_row(span, fate) for span in traces_of(plan).spans))
-    Store(plan.path.parent.parent).load(plan.path)
     return plan.path / "report.html"
+
+
+def load(plan: RunPlan) -> dict[str, int]:
+    """The run's rows into the warehouse; rows per table. StoreBusy while another process holds it."""
+    return Store(plan.path.parent.parent).load(plan.path)
 
 
 def case_table(plan: RunPlan) -> list[dict[str, Any]]:
@@ -381,7 +399,7 @@ def _span_row(span: Span, fate: Mapping[tuple[str, str], str]) -> dict[str, Any]
         "end_ns": span.end_ns,
         "status": span.status,
         "case_id": span.resource.get(trials.CASE),
-        "trial": int(number) if number.isdigit() else None,
+        "trial": int(number),  # kept spans are of a known trial
         "fate": fate.get((span.trace_id, span.span_id), "duplicate"),
         "payload": {
             "attributes": dict(span.attributes),

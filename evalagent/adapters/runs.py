@@ -153,6 +153,14 @@ def drop_torn_lines(folder: Path) -> None:
                 file.truncate(data.rfind(b"\n") + 1)
 
 
+def mark_ended(plan: RunPlan, exit_code: int) -> None:
+    """Remember when the evaluation ended and how. It counts as finished when its rows are in the warehouse too, so that
+    one killed in between is gone on with."""
+    told = read_run(plan.path)
+    ended = told.get("ended") or datetime.now(UTC).isoformat(timespec="seconds")
+    write_json(plan.path / "run.json", told | {"ended": ended, "exit_code": exit_code})
+
+
 def close_run(plan: RunPlan, exit_code: int) -> None:
     """Mark a run as finished and let go of it."""
     told = read_run(plan.path) | {"finished": datetime.now(UTC).isoformat(timespec="seconds"), "exit_code": exit_code}

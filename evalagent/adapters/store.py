@@ -164,7 +164,7 @@ def _run_row(folder: Path, told: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "suite": told.get("suite"),
         "started": told.get("started"),
-        "finished": told.get("finished"),
+        "finished": told.get("finished") or told.get("ended"),
         "exit_code": whole.get("exit_code"),
         "verdict": whole.get("verdict"),
         "judge": told.get("judge"),

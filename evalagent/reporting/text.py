@@ -32,7 +32,7 @@ def render(record: RunRecord) -> str:
             "",
             "What no rule decides is not judged; `--judge anthropic` with ANTHROPIC_API_KEY asks a model.",
         ]
-    return _plain("\n".join(lines)) + "\n"
+    return plain("\n".join(lines)) + "\n"
 
 
 def _headline(record: RunRecord) -> str:
@@ -139,5 +139,6 @@ def _short(text: str, most: int = 240) -> str:
     return line if len(line) <= most else line[:most].rsplit(" ", 1)[0] + " …"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """The text without control and formatting characters, which could steer the terminal that shows it."""
     return "".join(c if c == "\n" or c.isprintable() else " " for c in text)
