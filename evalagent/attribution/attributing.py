@@ -34,19 +34,23 @@ def attribute(
     real = judged.failing - judged.suspects
     verdict = _verdict(trace, judged, real, verdicts, failed)
     if not real:
-        unexplained = verdict == "fail"
-        return Attribution(trace.trace_id, verdict, None, (), _listed(judged, frozenset()), ambiguous=unexplained)
+        # a change that no step explains is no question of which step it was
+        unexplained = any(f.code in ("unexpected_change", "missing_change") for f in judged.trace_errors)
+        open_ = verdict == "fail" and not unexplained
+        return Attribution(trace.trace_id, verdict, None, (), _listed(judged, frozenset()), ambiguous=open_)
     chains = _walk(judged, Carrying(judged.steps, trace.task))
     causes = _causes(judged, chains, real)
     blamed = frozenset(step_id for cause in causes for step_id in cause.path)
+    known = judged.failing - judged.candidates
     first = min(
-        (at for at in judged.failing if at in real or judged.steps[at].step_id in blamed),
+        (at for at in known if at in real or judged.steps[at].step_id in blamed),
         key=lambda i: (judged.steps[i].start_ns, i),
+        default=None,
     )
     return Attribution(
         trace_id=trace.trace_id,
         verdict=verdict,
-        first_failing_step=judged.steps[first].step_id,
+        first_failing_step=judged.steps[first].step_id if first is not None else None,
         root_causes=causes,
         recovered=_listed(judged, blamed),
         ambiguous=any(judged.order[cause.step_id] in chains.doubts for cause in causes),
@@ -126,6 +130,11 @@ def _pass_on(judged: Judged, chains: _Chains, at: int) -> None:
 
 
 def _trace_back(judged: Judged, chains: _Chains, carrying: Carrying, at: int) -> None:
+    if at in judged.candidates or judged.apart(at):
+        chains.origin[at] = at
+        if at in judged.candidates:
+            chains.doubts[at] = "another call may as well have done it"
+        return
     parents = judged.evidence(at)
     failing = [p for p in parents if p in judged.failing]
     if failing:
@@ -212,7 +221,8 @@ def _reason(judged: Judged, chains: _Chains, origin: int, length: int, explained
     if explained > 1:
         parts.append(f"{explained - 1} failing {'step' if explained == 2 else 'steps'} after it follow from it")
     doubt = chains.doubts.get(origin)
-    parts.append(f"not certain: {doubt}" if doubt else "no step that it depends on failed")
+    alone = "no step asked for that" if judged.apart(origin) else "no step that it depends on failed"
+    parts.append(f"not certain: {doubt}" if doubt else alone)
     return "; ".join(parts)
 
 

@@ -2,50 +2,86 @@
 
 from collections.abc import Mapping, Sequence
 
+from evalagent.attribution.overreach import Culprit, Made, culprits
 from evalagent.attribution.writers import Index, Writer, key_marks, read_index
 from evalagent.checks.marks import whole
 from evalagent.model import ExpectedChange, Finding, Json, Outcome, Trace, WorldChange
 
 
 def responsible_steps(trace: Trace, outcome: Outcome) -> Mapping[int, str]:
-    """Place in `outcome.unexpected` -> id of the tool step that made that change; what nothing explains is absent."""
-    found = read_index(trace).writers(outcome)
-    return {at: writer.step.step_id for at, writer in enumerate(found) if writer is not None}
+    """Place in `outcome.unexpected` -> id of the tool step that made that change; what nothing explains, or several
+    calls as well, is absent."""
+    index = read_index(trace)
+    found = culprits(index, outcome, index.writers(outcome))
+    return {at: culprit.call.step_id for at, culprit in enumerate(found) if culprit.call is not None}
 
 
 def findings_from_outcome(trace: Trace, outcome: Outcome) -> tuple[Finding, ...]:
     """`unexpected_change` and `missing_change` of a graded end state, each on the step that answers for it.
 
     Unexpected: the model's step that asked for the call that wrote it (of several calls alike the one that no expected
-    change accounts for); the call itself where no model asked; step None where nothing in the trace explains it.
+    change accounts for). The call itself where no model asked, where its arguments ask for another row and not for
+    this one (own_fault yes: the tool did more than it was asked to), or where weaker evidence than values shows it.
+    Step None where nothing in the trace explains it, or several calls as well: then those are the `candidates`.
     Missing: the call that tried and failed for good, or was never run; else the model's step that chose the wrong value
     or row which was then written in its place; else the step that gave the final answer.
     """
     if outcome.verdict == "not_judged":
         return ()
     index = read_index(trace)
-    writers = list(zip(outcome.unexpected, index.writers(outcome), strict=True))
-    found = [_unexpected(trace, change, writer, index) for change, writer in writers]
-    found += [_missing(trace, wanted, writers, index) for wanted in outcome.expected if not wanted.met]
+    writers = index.writers(outcome)
+    made = culprits(index, outcome, writers)
+    found = [_unexpected(trace, change, by, index) for change, by in zip(outcome.unexpected, made, strict=True)]
+    written = list(zip(outcome.unexpected, writers, strict=True))
+    found += [_missing(trace, wanted, written, index) for wanted in outcome.expected if not wanted.met]
     return tuple(found)
 
 
-def _unexpected(trace: Trace, change: WorldChange, writer: Writer | None, index: Index) -> Finding:
+def _unexpected(trace: Trace, change: WorldChange, made: Culprit, index: Index) -> Finding:
     columns = sorted({*(change.before or {}), *(change.after or {})})
-    shown = f"{change.change} of {change.table} {_show(change.key)}"
-    if change.change == "update":
-        shown += f" ({', '.join(columns[:8])})"
+    shown = _shown(change.table, change.key, change.change, columns) + " was not expected"
     evidence: dict[str, Json] = {"table": change.table, "key": change.key, "change": change.change, "columns": columns}
-    if writer is None:
-        message = f"{shown} was not expected, and no call in the trace explains it"
-        return Finding(trace.trace_id, None, "unexpected_change", "error", message, evidence)
-    call = writer.step
+
+    def finding(step: str | None, why: str, **more: Json) -> Finding:
+        return Finding(
+            trace.trace_id, step, "unexpected_change", "error", f"{shown}{why}", {**evidence, **more, "by": made.basis}
+        )
+
+    call = made.call
+    if call is None:
+        if not made.calls:
+            return finding(None, ", and no call in the trace explains it")
+        names = [f"`{c.name:.80}` (step {c.step_id})" for c in made.calls[:5]]
+        more = f" and {len(made.calls) - 5} more" if len(made.calls) > 5 else ""
+        why = f"; which call made it is not certain: {', '.join(names)}{more} are equally likely"
+        return finding(None, why, candidates=[c.step_id for c in made.calls])
+    who = f"`{call.name:.80}` (step {call.step_id})"
+    if made.asked is not None:
+        return finding(
+            call.step_id,
+            _beyond(who, made, made.asked),
+            call=call.step_id,
+            own_fault="yes",
+            category="F27",
+            beyond=True,
+        )
+    if made.basis == "only_call":
+        why = f"; no value in the trace shows what made it, and {who} is the only call"
+        return finding(call.step_id, why, call=call.step_id, own_fault="unknown", category="F27")
     wrote = (key_marks(change.table, change.key) | whole(change.after)) & whole(index.calls.asked.arguments(call))
-    evidence["call"] = call.step_id
-    evidence["own_fault"] = "yes" if writer.repeated else index.own_fault(call, wrote)
-    again = ", after a call like it had made the expected one" if writer.repeated else ""
-    message = f"{shown} was not expected; `{call.name:.80}` (step {call.step_id}) made it{again}"
-    return Finding(trace.trace_id, index.asker(call), "unexpected_change", "error", message, evidence)
+    fault = "yes" if made.repeated else index.own_fault(call, wrote)
+    again = ", after a call like it had made the expected one" if made.repeated else ""
+    return finding(index.asker(call), f"; {who} made it{again}", call=call.step_id, own_fault=fault)
+
+
+def _beyond(who: str, made: Culprit, asked: Made) -> str:
+    """That a tool did more than it was asked to, and how that is known."""
+    what = _shown(asked.table, asked.key, asked.change, sorted(asked.columns))
+    other = f"{'the expected' if asked.expected else 'the'} {what}"
+    if made.basis == "values":
+        return f"; {who} made it and did more than it was asked to, which was {other}"
+    known = "it is the only call, and made" if made.basis == "only_call" else "no call asks for it, and this one made"
+    return f"; {who} did more than it was asked to: {known} {other}"
 
 
 def _missing(
@@ -113,6 +149,11 @@ def _chosen(
         first = call
     fault = index.own_fault(first, wrong & whole(index.calls.asked.arguments(first)))
     return {"step": index.asker(first), "why": why, "category": "F18", "call": call.step_id, "own_fault": fault}
+
+
+def _shown(table: str, key: Json, change: str, columns: Sequence[str]) -> str:
+    shown = f"{change} of {table}" + (f" {_show(key)}" if key is not None else "")
+    return f"{shown} ({', '.join(columns[:8])})" if change == "update" else shown
 
 
 def _show(key: Json) -> str:

@@ -1,7 +1,7 @@
 """A trace with what is known of each step: failing, recovered, not judged; by position, parents before children."""
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalagent.checks.codes import CODES
@@ -29,6 +29,8 @@ class Judged:
     suspects: set[int]
     """Those of the failing that were excused because the end state is right, in a run that failed all the same: they
     count only where what failed goes back to them."""
+    candidates: set[int]
+    """Those of the failing of which one made an unexpected change, and it is not known which."""
 
     def transparent(self, at: int) -> bool:
         """A call that did what it was asked to, by the rules, which do not ask whether the wish was right.
@@ -39,6 +41,10 @@ class Judged:
             return False
         verdict = self.verdicts.get(self.steps[at].step_id)
         return verdict is not None and verdict.verdict == "pass" and verdict.judge == "rules"
+
+    def apart(self, at: int) -> bool:
+        """A call that did more than it was asked to: no fault in the wish can have made it."""
+        return any(_told(f, "beyond") is True for f in self.errors.get(self.steps[at].step_id, ()))
 
     def evidence(self, at: int) -> tuple[int, ...]:
         """Positions of the parents that this step depends on by evidence, ascending."""
@@ -95,7 +101,7 @@ class Judged:
     def category(self, at: int) -> str | None:
         step_id = self.steps[at].step_id
         for finding in self.errors.get(step_id, []):
-            told = finding.evidence.get("category") if isinstance(finding.evidence, Mapping) else None
+            told = _told(finding, "category")
             if isinstance(told, str):
                 return told
         verdict = self.verdicts.get(step_id)
@@ -112,8 +118,12 @@ class Judged:
         return "; ".join(f.message for f in self.errors.get(step_id, []))[:300]
 
 
+def _told(finding: Finding, what: str) -> Json:
+    return finding.evidence.get(what) if isinstance(finding.evidence, Mapping) else None
+
+
 def _fault(finding: Finding) -> OwnFault:
-    told = finding.evidence.get("own_fault") if isinstance(finding.evidence, Mapping) else None
+    told = _told(finding, "own_fault")
     faults: dict[Json, OwnFault] = {"yes": "yes", "no": "no", "unknown": "unknown"}
     if isinstance(told, str) and told in faults:
         return faults[told]
@@ -159,6 +169,8 @@ def read_judged(
             )
             continue
         failing.add(at)
+    candidates = _candidates(trace_errors, order, errors, failing, made_good)
+    failing |= candidates
     unjudged = {
         at
         for at, step in enumerate(steps)
@@ -177,7 +189,27 @@ def read_judged(
         recovered=list(made_good.values()),
         trace_errors=trace_errors,
         suspects=suspects,
+        candidates=candidates,
     )
+
+
+def _candidates(
+    trace_errors: Sequence[Finding],
+    order: Mapping[str, int],
+    errors: dict[str, list[Finding]],
+    failing: Collection[int],
+    made_good: Collection[str],
+) -> set[int]:
+    """The steps between which an error cannot choose, but those that fail anyway; the error is put to each."""
+    found: set[int] = set()
+    for finding in trace_errors:
+        told = _told(finding, "candidates")
+        for step_id in told if isinstance(told, list | tuple) else ():
+            at = order.get(step_id) if isinstance(step_id, str) else None
+            if at is not None and at not in failing and step_id not in made_good:
+                errors.setdefault(step_id, []).append(finding)
+                found.add(at)
+    return found
 
 
 def _overrun_by(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -192,7 +224,7 @@ def _overrun_by(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _times(finding: Finding) -> int:
-    times = finding.evidence.get("times") if isinstance(finding.evidence, Mapping) else None
+    times = _told(finding, "times")
     return times if isinstance(times, int) else 0
 
 

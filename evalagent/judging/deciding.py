@@ -7,7 +7,8 @@ from evalagent.checks.checking import COMPLETE, known_codes
 from evalagent.checks.codes import CodeInfo
 from evalagent.judging.composing import Composer, unshowable
 from evalagent.judging.questions import Piece, Question
-from evalagent.model import Finding, OwnFault, Step, Trace, Verdict
+from evalagent.model import Finding, Json, OwnFault, Step, Trace, Verdict
+from evalagent.taxonomy import LEAVES
 
 __all__ = ["METRIC", "Decision", "Piece", "Question", "decide", "not_judged_verdicts"]
 
@@ -37,10 +38,12 @@ def decide(
 ) -> Decision:
     """Verdicts by rule over one trace, and questions for the rest; linear in what is shown.
 
-    An error finding on a step is a fail (score 0). Where the checks decide a kind of step completely, their silence
-    is a pass (score 1), if the step's content is there and whole; info findings (recovered or excused errors) do not
-    break that silence, warnings about what the agent did do. `tau` has no say in verdicts by rule, whose scores are 0
-    and 1; it is a parameter so that all judges are called alike. `behaviour` is what the case expects, in words.
+    An error finding on a step is a fail (score 0); what its evidence says of `own_fault` and `category` goes before
+    what is known of its code. Where the checks decide a kind of step completely, their silence is a pass (score 1), if
+    the step's content is there and whole; info findings (recovered or excused errors) do not break that silence,
+    warnings about what the agent did do, and so does an error on the whole trace with the step among its `candidates`.
+    `tau` has no say in verdicts by rule, whose scores are 0 and 1; it is a parameter so that all judges are called
+    alike. `behaviour` is what the case expects, in words.
     `skipped` are codes of checks that were switched off: silence of a check that never spoke decides nothing. With
     `show=False` the questions hold no text: cheaper, and enough where no judge will be asked.
     """
@@ -49,6 +52,7 @@ def decide(
     for finding in findings:
         if finding.step_id is not None and finding.trace_id == trace.trace_id:
             by_step.setdefault(finding.step_id, []).append(finding)
+    suspected = _suspected(trace, findings)
     composer = Composer(trace, behaviour)
     verdicts: dict[str, Verdict] = {}
     questions: list[Question] = []
@@ -56,6 +60,7 @@ def decide(
         mine = by_step.get(step.step_id, [])
         errors = [f for f in mine if f.severity == "error"]
         warnings = [f for f in mine if f.severity == "warning" and f.code in codes and codes[f.code].category]
+        warnings += suspected.get(step.step_id, ())
         complete = step.kind in COMPLETE and not set(COMPLETE[step.kind]) & set(skipped)
         if errors:
             verdicts[step.step_id] = _failed(step, errors, codes)
@@ -79,11 +84,7 @@ def not_judged_verdicts(questions: Iterable[Question], reason: str) -> dict[str,
 
 def _failed(step: Step, errors: list[Finding], codes: Mapping[str, CodeInfo]) -> Verdict:
     """The finding that blames the step most gives category and fault; all of them are told."""
-
-    def blame(finding: Finding) -> OwnFault:
-        return codes[finding.code].own_fault if finding.code in codes else "unknown"
-
-    ordered = sorted(errors, key=lambda f: (_BLAME[blame(f)], f.code, f.message))
+    ordered = sorted(errors, key=lambda f: (_BLAME[_fault(f, codes)], f.code, f.message))
     first = ordered[0]
     reason = "; ".join(f"{f.code}: {f.message}" for f in ordered[:3])
     if len(ordered) > 3:
@@ -94,13 +95,42 @@ def _failed(step: Step, errors: list[Finding], codes: Mapping[str, CodeInfo]) ->
         metric=METRIC,
         verdict="fail",
         score=0.0,
-        own_fault=blame(first),
+        own_fault=_fault(first, codes),
         judge="rules",
         reason=reason,
         aspect=step.aspect,
-        category=codes[first.code].category if first.code in codes else None,
+        category=_category(first, codes),
         evidence=[{"code": f.code, "message": f.message, "evidence": f.evidence} for f in ordered],
     )
+
+
+def _suspected(trace: Trace, findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    """step id -> errors on the whole trace that may be this step's as well as another's."""
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.trace_id == trace.trace_id and finding.step_id is None and finding.severity == "error":
+            named = _told(finding, "candidates")
+            for step_id in named if isinstance(named, list | tuple) else ():
+                if isinstance(step_id, str):
+                    found.setdefault(step_id, []).append(finding)
+    return found
+
+
+def _fault(finding: Finding, codes: Mapping[str, CodeInfo]) -> OwnFault:
+    told = _told(finding, "own_fault")
+    default = codes[finding.code].own_fault if finding.code in codes else "unknown"
+    return next((fault for fault in _BLAME if fault == told), default)
+
+
+def _category(finding: Finding, codes: Mapping[str, CodeInfo]) -> str | None:
+    told = _told(finding, "category")
+    if isinstance(told, str) and told in LEAVES:
+        return told
+    return codes[finding.code].category if finding.code in codes else None
+
+
+def _told(finding: Finding, what: str) -> Json:
+    return finding.evidence.get(what) if isinstance(finding.evidence, Mapping) else None
 
 
 def _passed(step: Step, findings: list[Finding]) -> Verdict:

@@ -116,9 +116,12 @@ def test_where_the_end_state_is_right_a_judges_doubt_is_no_failure_but_an_error_
     assert (broken.verdict, broken.first_failing_step) == ("fail", "b")
 
 
-def test_a_failed_end_state_with_no_failing_step_is_ambiguous_and_names_nobody() -> None:
-    found = attribute(trace(step("a", 0)), verdicts(verdict("a", 1.0)), (error(None, "unexpected_change"),), True)
+def test_a_failure_with_no_failing_step_names_nobody_and_is_ambiguous_unless_no_step_explains_it() -> None:
+    good = verdicts(verdict("a", 1.0))
+    found = attribute(trace(step("a", 0)), good, (), True)
     assert (found.verdict, found.first_failing_step, found.root_causes, found.ambiguous) == ("fail", None, (), True)
+    unexplained = attribute(trace(step("a", 0)), good, (error(None, "unexpected_change"),), True)
+    assert unexplained == replace(found, ambiguous=False)
 
 
 def test_without_verdicts_nothing_is_claimed() -> None:

@@ -213,3 +213,29 @@ def test_where_the_right_row_was_looked_at_too_the_choice_was_made_at_the_write(
         trace, graded(update("PX-4711", state=("in transit", "cancelled")), missing=(WANTED,))
     )
     assert {f.step_id for f in findings} == {"m6"}
+
+
+# --- whom hearsay does not blame ----------------------------------------------------------------------
+
+
+def cancelled(*after: tuple[str, Json, Json]) -> Run:
+    """Looks a parcel up, cancels it in silence, and makes some more calls."""
+    run = Run("Leave PX-4711 alone").asks(("find_parcel", {"parcel_id": "PX-4711"})).returns(parcel())
+    run.asks(("cancel", {"parcel_id": "PX-4711"})).returns({"ok": True})
+    for name, arguments, result in after:
+        run.asks((name, arguments)).returns(result)
+    return run.answers("Done.")
+
+
+VOID = update("PX-4711", state=("in transit", "cancelled"))
+
+
+def test_a_mail_that_tells_of_a_change_did_not_make_it() -> None:
+    run = cancelled(("send_mail", {"to": "ada", "text": "Parcel PX-4711 is cancelled."}, {"sent": True}))
+    [finding] = findings_from_outcome(run.trace(), graded(VOID))
+    assert (finding.step_id, finding.evidence["call"]) == ("m2", "t3")
+
+
+def test_a_look_at_a_row_after_a_silent_write_did_not_make_the_change() -> None:
+    run = cancelled(("find_parcel", {"parcel_id": "PX-4711"}, parcel(state="cancelled")))
+    assert responsible_steps(run.trace(), graded(VOID)) == {0: "t3"}
