@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from evalagent.attribution.effects import findings_from_outcome
+from evalagent.attribution.overruns import blamed_for_overrun
 from evalagent.checks.checking import check
 from evalagent.model import Expectation, Finding, Json, Outcome, Trace, Verdict
 from evalagent.outcomes.budgeting import over_budget
@@ -61,7 +62,7 @@ def examine(
         findings += findings_from_outcome(trace, outcome)
     if budgets is not None:
         findings += _budget_findings(trace, budgets, wall_s)
-    return (*trace.health, *findings)
+    return (*trace.health, *blamed_for_overrun(findings))
 
 
 def _excused(finding: Finding) -> Finding:

@@ -2,8 +2,9 @@
 
 import heapq
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from evalagent.attribution.overruns import blamed_for_overrun
 from evalagent.checks.codes import CODES
 from evalagent.model import Finding, Json, OwnFault, Recovered, Step, Trace, Verdict
 
@@ -141,7 +142,7 @@ def read_judged(
     slips: dict[str, list[Finding]] = {}
     trace_errors = []
     own = [finding for finding in findings if finding.trace_id == trace.trace_id and finding.code in CODES]
-    for finding in (*own, *_overrun_by(own)):
+    for finding in blamed_for_overrun(own):
         if finding.severity == "error":
             if finding.step_id is not None and finding.step_id in order:
                 errors.setdefault(finding.step_id, []).append(finding)
@@ -210,22 +211,6 @@ def _candidates(
                 errors.setdefault(step_id, []).append(finding)
                 found.add(at)
     return found
-
-
-def _overrun_by(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The largest repetition of a run over its budget, no longer a warning: it began where the overrun began."""
-    if not any(f.code == "over_budget" and f.severity == "error" for f in findings):
-        return ()
-    rounds = [f for f in findings if f.code == "loop" and f.severity == "warning" and f.step_id is not None]
-    if not rounds:
-        return ()
-    largest = max(rounds, key=_times)
-    return (replace(largest, severity="error", message=f"{largest.message}, and the run went over its budget"),)
-
-
-def _times(finding: Finding) -> int:
-    times = _told(finding, "times")
-    return times if isinstance(times, int) else 0
 
 
 def _is_bad(verdict: Verdict | None, tau: float) -> bool:
