@@ -4,19 +4,35 @@ Parsing only: which files exist is for `evalagent.adapters.files`, which reads t
 """
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-import orjson
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from evalagent.errors import UsageError
 from evalagent.model import Json
+from evalagent.suites.documents import read_json, read_yaml
+
+LONGEST_WALL_S = 7 * 86_400.0
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def _fits(path: str) -> str:
+    if len(path.encode("utf-8", "surrogatepass")) > 1000 or any(len(part.encode()) > 255 for part in path.split("/")):
+        raise ValueError("is too long for the name of a file")
+    if "\0" in path:
+        raise ValueError("holds a NUL character")
+    return path
+
+
+FileName = Annotated[str, AfterValidator(_fits)]
+"""A path from the suite's folder, or an absolute one."""
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Change(_Strict):
@@ -55,6 +71,15 @@ class Expected(_Strict):
     forbidden_tools: list[str] = []
     path: Json = None
 
+    @model_validator(mode="after")
+    def _possible(self) -> "Expected":
+        wanted = [tool.name for tool in self.tools]
+        if self.no_tools and wanted:
+            raise ValueError(f"`no_tools` and the wanted tool {wanted[0]!r} exclude each other")
+        if both := sorted(set(wanted) & set(self.forbidden_tools)):
+            raise ValueError(f"the tool {both[0]!r} is wanted and forbidden")
+        return self
+
 
 class Case(_Strict):
     """One task for the agent."""
@@ -68,7 +93,7 @@ class Case(_Strict):
 
 
 class Agent(_Strict):
-    source: str
+    source: FileName
     command: list[str] | None = None
     image: str | None = None
     callable: str | None = None
@@ -78,6 +103,23 @@ class Agent(_Strict):
     tools: list[str] = []
     env: list[str] = []
     egress: list[str] = []
+
+    @field_validator("command")
+    @classmethod
+    def _runnable(cls, command: list[str] | None) -> list[str] | None:
+        if command and not command[0].strip():
+            raise ValueError("names no program")
+        if any("\0" in word for word in command or ()):
+            raise ValueError("holds a NUL character")
+        return command
+
+    @field_validator("env")
+    @classmethod
+    def _names(cls, env: list[str]) -> list[str]:
+        wrong = next((name for name in env if not _VARIABLE.fullmatch(name)), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong[:60]!r} is no name of an environment variable; its value is not written here")
+        return env
 
     @model_validator(mode="after")
     def _startable(self) -> "Agent":
@@ -92,7 +134,7 @@ class Agent(_Strict):
 class World(_Strict):
     kind: Literal["sqlite", "files"]
     path: str
-    seed: str | None = None
+    seed: FileName | None = None
     mask: list[str] = []
     """`table.column` (sqlite) or a glob of paths (files) that may change freely."""
 
@@ -101,7 +143,22 @@ class World(_Strict):
     def _inside(cls, path: str) -> str:
         if path.startswith("/") or ".." in path.split("/"):
             raise ValueError("must be a path inside the agent's working directory")
+        if "\0" in path:
+            raise ValueError("holds a NUL character")
+        if len(path.encode("utf-8", "surrogatepass")) > 200:
+            raise ValueError("is longer than 200 bytes")
         return path
+
+    @model_validator(mode="after")
+    def _a_file(self) -> "World":
+        if self.kind == "sqlite" and not self.place:
+            raise ValueError("the path of a database must name a file")
+        return self
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The names on the way to it; none for the working directory itself."""
+        return tuple(part for part in self.path.split("/") if part not in ("", "."))
 
 
 class Budgets(_Strict):
@@ -110,7 +167,7 @@ class Budgets(_Strict):
     steps: Annotated[int, Field(gt=0)] | None = None
     tokens: Annotated[int, Field(gt=0)] | None = None
     cost_usd: Annotated[float, Field(gt=0)] | None = None
-    wall_s: Annotated[float, Field(gt=0)] = 300.0
+    wall_s: Annotated[float, Field(gt=0, le=LONGEST_WALL_S)] = 300.0
 
 
 class JudgeSettings(_Strict):
@@ -133,45 +190,55 @@ class Suite(_Strict):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$")]
     agent: Agent
     world: list[World] = []
-    cases: str
+    cases: FileName
     trials: Annotated[int, Field(ge=1, le=1000)] = 1
     budgets: Budgets = Budgets()
-    requirements: str | None = None
+    requirements: FileName | None = None
     checks: dict[str, Json] = {}
-    rubrics: str | None = None
-    prices: str | None = None
+    rubrics: FileName | None = None
+    prices: FileName | None = None
     secrets: list[str] = []
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     judge: JudgeSettings = JudgeSettings()
     gate: Gate = Gate()
+
+    @field_validator("cases")
+    @classmethod
+    def _beside(cls, cases: str) -> str:
+        if cases.startswith("/"):
+            raise ValueError("must be a path from the suite's folder")
+        return cases
+
+    @field_validator("world")
+    @classmethod
+    def _apart(cls, world: list[World]) -> list[World]:
+        """Parts are seeded in order: a later one in the place of an earlier one, or around it, would wipe it out."""
+        for n, later in enumerate(world):
+            for earlier in world[:n]:
+                if earlier.place == later.place:
+                    raise ValueError(f"two parts of the world are at {later.path!r}")
+                if earlier.place[: len(later.place)] == later.place:
+                    raise ValueError(f"{later.path!r} holds {earlier.path!r}, and so has to stand before it")
+        return world
 
 
 def parse_suite(text: str, file: str) -> Suite:
     """The suite in a YAML text; UsageError names file, line and key of the first thing that is wrong."""
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise UsageError(
-            f"not valid YAML: {getattr(error, 'problem', error)}", file=file, line=mark.line + 1 if mark else 0
-        ) from error
-    if not isinstance(value, dict):
+    document = read_yaml(text, file)
+    if not isinstance(document.value, dict):
         raise UsageError("expected keys such as `name:`, `agent:`, `cases:`", file=file, line=1)
-    return _validated(Suite, value, file, lambda where: _line_of(node, where))
+    return _validated(Suite, document.value, file, document.line_of)
 
 
 def parse_cases(text: str, file: str) -> tuple[Case, ...]:
     """The cases in a JSON Lines text, in order; every bad line, key or repeated id is a UsageError."""
     cases: list[Case] = []
     seen: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    # a line ends with a line feed and nothing else: other separators of Unicode may stand inside a JSON string
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
-        try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise UsageError(f"not valid JSON: {error}", file=file, line=number) from error
+        value = read_json(line, file, number)
         if not isinstance(value, dict):
             raise UsageError('expected an object such as {"id": …, "input": …}', file=file, line=number)
         case = _validated(Case, value, file, lambda _where, number=number: number)  # type: ignore[misc]
@@ -189,7 +256,7 @@ M = TypeVar("M", bound=BaseModel)
 
 def _validated(model: type[M], value: Mapping[str, Any], file: str, line_of: Callable[[tuple[Any, ...]], int]) -> M:
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, strict=True)
     except ValidationError as error:
         found = error.errors(include_url=False)
         # a mistyped key is told first: what is "missing" beside it mostly stands under the wrong name
@@ -222,20 +289,3 @@ def _fields_at(model: type[BaseModel], where: tuple[Any, ...]) -> list[str]:
             return []
         model = inner
     return list(model.model_fields)
-
-
-def _line_of(node: yaml.Node | None, where: tuple[Any, ...]) -> int:
-    """The line (from 1) of a place in a YAML document; of the nearest thing around it if it is not there."""
-    line = node.start_mark.line + 1 if node else 1
-    for part in where:
-        if isinstance(node, yaml.MappingNode):
-            hit = next(((k, v) for k, v in node.value if k.value == str(part)), None)
-            if hit is None:
-                return line
-            line, node = hit[0].start_mark.line + 1, hit[1]
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
-            line = node.start_mark.line + 1
-        else:
-            return line
-    return line
