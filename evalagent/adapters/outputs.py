@@ -1,9 +1,12 @@
 """The output folder of `evaluate` and `run`: the same files with the same rows, whoever made the record."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from evalagent import rows
-from evalagent.adapters.files import write_bytes, write_json, write_lines
+from evalagent.adapters.files import OUTPUTS, read_object, shown, write_bytes, write_json, write_lines, wrote
+from evalagent.errors import UnreadableInput, UsageError
+from evalagent.model import Json
 from evalagent.records import RunRecord
 from evalagent.reporting import html, junit, markdown
 from evalagent.reporting import json as report_json
@@ -17,6 +20,8 @@ RENDERERS = {
     "junit": ("junit.xml", junit.render),
 }
 """Format -> file name and renderer."""
+_RECEIPT = {"spans_in", "step_spans", "containers", "rejected"}
+"""Keys by which a receipt is told to be one."""
 
 
 def write_record(record: RunRecord, folder: Path) -> Report:
@@ -44,3 +49,26 @@ def write_record(record: RunRecord, folder: Path) -> Report:
         write_bytes(folder / name, render(report).encode("utf-8", "replace"))
     write_json(folder / "summary.json", summary(record))
     return report
+
+
+def discard(folder: Path) -> None:
+    """Remove what an earlier evaluation wrote, so that no file of it stands beside those of the next.
+
+    Only the known names, and only where summary.json or receipt.json is one of ours.
+    """
+    if not wrote(folder) and not read_object(folder / "receipt.json").keys() >= _RECEIPT:
+        return
+    for name in sorted(OUTPUTS):
+        try:
+            (folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot be removed: {error.strerror}", file=shown(folder / name)) from error
+
+
+def write_nothing_read(
+    folder: Path, receipt: Mapping[str, Json], title: str, reason: str, versions: Mapping[str, str]
+) -> None:
+    """The outputs of an evaluation that could read nothing: the receipt says why, the summary that it ended with 2."""
+    write_json(folder / "receipt.json", receipt)
+    told = {"run_id": "evaluation", "title": title, "exit_code": UnreadableInput.exit_code, "verdict": "not_judged"}
+    write_json(folder / "summary.json", {**told, "reasons": [reason], "versions": dict(versions)})

@@ -6,19 +6,27 @@ from pathlib import Path
 
 from evalagent import evaluating
 from evalagent.adapters import asking
-from evalagent.adapters.files import input_files, load_prices, load_suite, write_json
-from evalagent.adapters.outputs import write_record
+from evalagent.adapters.files import (
+    Input,
+    content,
+    find_inputs,
+    load_prices,
+    load_suite,
+    must_be_writable,
+    must_not_overwrite,
+)
+from evalagent.adapters.outputs import discard, write_nothing_read, write_record
 from evalagent.adapters.settings import Settings
 from evalagent.adapters.versions import versions
 from evalagent.attribution.attributing import attribute
-from evalagent.errors import UnreadableInput
+from evalagent.errors import UnreadableInput, UsageError
 from evalagent.exits import exit_of
 from evalagent.judging.deciding import Question, decide, not_judged_verdicts
-from evalagent.model import Attribution, Expectation, Finding, Trace, Verdict
+from evalagent.model import Attribution, Expectation, Finding, Rejected, Trace, Verdict
 from evalagent.records import RunRecord
 from evalagent.suites import Case, Suite
 from evalagent.traces.building import build
-from evalagent.traces.masking import mask_log, mask_span
+from evalagent.traces.masking import mask, mask_log, mask_span
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import receipt
 from evalagent.trials import CASE
@@ -36,32 +44,42 @@ def evaluate(
 ) -> RunRecord:
     """Read, judge and report the traces in files and folders.
 
-    UsageError for a path or suite that is wrong; UnreadableInput if not one span could be read (nothing is written
-    then but receipt.json, which says why).
+    UsageError for a path or suite that is wrong, for an --out that cannot be written or where an input would be
+    overwritten; UnreadableInput if not one span could be read (what is written then is receipt.json, which says why,
+    and a summary.json that says 2). What an earlier evaluation wrote there is removed first.
     """
     suite, cases = load_suite(suite_file) if suite_file else (None, ())
     judge = asking.chosen(judge, settings)
     model = judge not in asking.WITHOUT_MODEL
     folder = suite_file.parent if suite_file else None
     asked = asking.opened(judge, settings, settings.home, suite, folder) if model else None
-    readings = [read(data, name, format) for name, data in input_files(paths)]
     patterns = suite.secrets if suite else []
+    inputs = find_inputs(paths)
+    must_be_writable(out)
+    must_not_overwrite(out, inputs)
+    readings = [_reading(one, patterns, format) for one in inputs]
+    title = suite.name if suite else str(mask(", ".join(Path(name).name for name in paths)))
     spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
     logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
     if not spans:
-        write_json(out / "receipt.json", receipt(readings, build((), logs)))
-        raise UnreadableInput(_nothing(readings))
+        discard(out)
+        why = _nothing(readings)
+        write_nothing_read(out, receipt(readings, build((), logs)), title, why, versions(judge))
+        raise UnreadableInput(why)
     prices = load_prices(suite, suite_file.parent) if suite and suite_file else None
     built = build(spans, logs, prices)
     tau = suite.judge.tau if suite else 0.7
-    found: list[Finding] = []
+    named = {case.id: case for case in reversed(cases)}
+    asked_for = {case.input: case for case in reversed(cases) if isinstance(case.input, str)}
+    found: dict[str, tuple[Finding, ...]] = {}
     steps: dict[str, dict[str, Verdict]] = {}
     skipped = evaluating.switched_off(suite.checks) if suite else ()
     questions: list[Question] = []
     for trace in built.traces:
-        case = _case_of(trace, cases)
+        by = trace.resource.get(CASE)
+        case = named.get(str(by)) if by is not None else asked_for.get(trace.task) if trace.task else None
         findings = trace.health if judge == "none" else _examined(trace, case, suite)
-        found.extend(findings)
+        found[trace.trace_id] = findings
         behaviour = case.expected.behaviour if case else None
         decision = decide(trace, findings, tau, behaviour=behaviour, skipped=skipped, show=model)
         steps[trace.trace_id] = dict(decision.verdicts) if judge != "none" else {}
@@ -73,8 +91,13 @@ def evaluate(
     answers = asking.ask_all(asked, questions, settings.judge_concurrency) if asked else asking.Answers()
     for verdict in answers.verdicts:
         steps[verdict.trace_id][verdict.step_id or ""] = verdict
-    verdicts = [v for trace in built.traces for v in _verdicts(trace, found, steps[trace.trace_id], judge)]
-    attributions = [_attribution(trace, found, steps[trace.trace_id], verdicts, tau) for trace in built.traces]
+    verdicts: list[Verdict] = []
+    attributions: list[Attribution] = []
+    for trace in built.traces:
+        own, findings = steps[trace.trace_id], found[trace.trace_id]
+        whole = evaluating.trace_verdict(trace, findings, own, judge)
+        verdicts += [*(own[step.step_id] for step in trace.steps if step.step_id in own), whole]
+        attributions.append(attribute(trace, own, findings, True if whole.verdict == "fail" else None, tau))
     ended = exit_of(
         traces=built.traces,
         verdicts=verdicts,
@@ -87,10 +110,10 @@ def evaluate(
     )
     record = RunRecord(
         run_id="evaluation",
-        title=suite.name if suite else ", ".join(Path(name).name for name in paths),
+        title=title,
         started=None,
         traces=built.traces,
-        findings=tuple(found),
+        findings=tuple(finding for trace in built.traces for finding in found[trace.trace_id]),
         verdicts=tuple(verdicts),
         attributions=tuple(attributions),
         receipt=receipt(readings, built),
@@ -103,8 +126,22 @@ def evaluate(
         verdict=ended.verdict,
         reasons=ended.reasons,
     )
+    discard(out)
     write_record(record, out)
     return record
+
+
+def _reading(given: Input, patterns: Sequence[str], format: str) -> Reading:
+    """What an input holds; of one that cannot be read, why. A file that was named itself must be readable."""
+    name, fault = str(mask(given.name, patterns)), given.fault
+    if not fault:
+        try:
+            return read(content(given), name, format)
+        except UsageError as error:
+            if given.named:
+                raise
+            fault = error.message
+    return Reading(name, "unknown", 0, 0, (), (), (Rejected(name, 0, fault),))
 
 
 def _examined(trace: Trace, case: Case | None, suite: Suite | None) -> tuple[Finding, ...]:
@@ -112,32 +149,10 @@ def _examined(trace: Trace, case: Case | None, suite: Suite | None) -> tuple[Fin
     return evaluating.examine(trace, expected=expected, checks=suite.checks if suite else None)
 
 
-def _case_of(trace: Trace, cases: Sequence[Case]) -> Case | None:
-    """The case that a trace is a run of: named in its resource, or with the very same input."""
-    named = trace.resource.get(CASE)
-    for case in cases:
-        if case.id == named or (named is None and isinstance(case.input, str) and case.input == trace.task):
-            return case
-    return None
-
-
-def _verdicts(trace: Trace, findings: Sequence[Finding], steps: dict[str, Verdict], judge: str) -> list[Verdict]:
-    own = [f for f in findings if f.trace_id == trace.trace_id]
-    whole = evaluating.trace_verdict(trace, own, steps, judge)
-    return [*(steps[step.step_id] for step in trace.steps if step.step_id in steps), whole]
-
-
-def _attribution(
-    trace: Trace, findings: Sequence[Finding], steps: dict[str, Verdict], verdicts: Sequence[Verdict], tau: float
-) -> Attribution:
-    own = [f for f in findings if f.trace_id == trace.trace_id]
-    whole = next(v.verdict for v in verdicts if v.trace_id == trace.trace_id and v.step_id is None)
-    return attribute(trace, steps, own, True if whole == "fail" else None, tau)
-
-
 def _nothing(readings: Sequence[Reading]) -> str:
     rejected = [r for reading in readings for r in reading.rejected]
     if rejected:
         first = rejected[0]
-        return f"no span could be read: {first.file}:{first.line}: {first.reason}"
+        where = f"{first.file}:{first.line}" if first.line else first.file
+        return f"no span could be read: {where}: {first.reason}"
     return f"no span in {', '.join(reading.file for reading in readings) or 'the input'}"

@@ -5,7 +5,9 @@ fit 64 bits, and nothing is nested deeper than `DEEPEST` levels: what was deeper
 (`NaN`, `Infinity`, a null double) is None: not known.
 """
 
+import json
 import math
+from collections.abc import Iterator, Mapping
 
 import orjson
 
@@ -20,6 +22,7 @@ KINDS = frozenset(
 )
 """The one key of an AnyValue."""
 _INT64 = 1 << 63
+_NOTHING = object()
 
 
 def attributes(raw: Json) -> tuple[dict[str, Json], int]:
@@ -116,9 +119,43 @@ def plain(value: Json, depth: int = 1) -> Json:
     return None
 
 
+def shallow(value: Json) -> Json:
+    """The very same value if it is nested no deeper than `DEEPEST` levels, else with what is deeper as text."""
+    level = [value] if type(value) in (list, dict) else []
+    for _ in range(DEEPEST):
+        inner = [item for held in level for item in (held.values() if type(held) is dict else held)]
+        level = [item for item in inner if type(item) is list or type(item) is dict]
+        if not level:
+            return value
+    return plain(value)
+
+
 def as_text(value: Json) -> str:
-    """JSON text of a value that is nested too deeply to be kept as one."""
+    """JSON text of a value, however deeply it is nested."""
     try:
         return orjson.dumps(value).decode()
     except TypeError:
-        return "[nested too deeply to be shown]"
+        return "".join(_pieces(value))
+
+
+def _pieces(value: Json) -> Iterator[str]:
+    """The same text piece by piece, for what the fast writer refuses: what is nested beyond its limit, integers beyond
+    64 bits, halves of surrogate pairs."""
+    todo: list[tuple[str, Json]] = [("", value)]
+    while todo:
+        before, item = todo.pop()
+        yield before
+        if isinstance(item, list | tuple) and item:
+            todo.append(("]", _NOTHING))
+            todo.extend((("," if number else "["), item[number]) for number in range(len(item) - 1, -1, -1))
+        elif isinstance(item, Mapping) and item:
+            todo.append(("}", _NOTHING))
+            names = (f"{',' if number else '{'}{_scalar(str(key))}:" for number, key in enumerate(item))
+            todo.extend(reversed([*zip(names, item.values(), strict=True)]))
+        elif item is not _NOTHING:
+            yield _scalar(item)
+
+
+def _scalar(value: Json) -> str:
+    known = type(value) is not float or math.isfinite(value)
+    return json.dumps(value if known else None, ensure_ascii=False, default=str)

@@ -8,6 +8,7 @@ from evalagent.traces import jaeger, otlp_json, otlp_protobuf, sdk_dump, transcr
 from evalagent.traces.documents import Document, Fault, documents, exact
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import InexactId
+from evalagent.traces.masking import mask
 from evalagent.traces.unpacking import unpack
 
 FORMATS: Mapping[str, frozenset[str]] = {
@@ -20,6 +21,7 @@ FORMATS: Mapping[str, frozenset[str]] = {
 }
 """What may be asked for → the shapes that are taken. Jaeger's newer answers are OTLP; OpenInference is a dialect that
 comes as OTLP or as Phoenix prints it."""
+_BLANK = b" \t\r\n\0"
 _WRAPPERS = ("trace", "result", "data", "traces")
 
 
@@ -44,11 +46,12 @@ class Reading:
 def read(data: bytes, file: str, format: str = "auto") -> Reading:
     """Read one file, whatever it holds; bad content is rejected with the line where it starts, and never raises.
 
-    `format` is a key of `FORMATS`; ValueError for another. With `auto` each value of the file is told by its content.
+    A secret in the file's name is masked. `format` is a key of `FORMATS`; ValueError for another. With `auto` each
+    value of the file is told by its content.
     """
     if format not in FORMATS:
         raise ValueError(f"unknown format {format!r}: one of {', '.join(FORMATS)}")
-    harvest = Harvest(file)
+    harvest = Harvest(mask(file))
     content = unpack(data, harvest)
     parts = otlp_protobuf.messages(content)
     if parts is not None:
@@ -57,7 +60,7 @@ def read(data: bytes, file: str, format: str = "auto") -> Reading:
     else:
         lines = _read_text(content, harvest, FORMATS[format])
     return Reading(
-        file=file,
+        file=harvest.file,
         format="+".join(sorted(harvest.formats)) or "unknown",
         bytes=len(data),
         lines_in=lines,
@@ -88,8 +91,9 @@ def _read_protobuf(content: bytes, parts: list[tuple[int, int]], harvest: Harves
 
 def _read_text(content: bytes, harvest: Harvest, shapes: frozenset[str]) -> int:
     """Read a text; the number of its lines that are not blank."""
-    if not content.strip(b" \t\r\n\0"):
-        harvest.reject("the file is empty", 0)
+    if not content[:4096].strip(_BLANK) and not content.strip(_BLANK):  # the second copies the content, the first not
+        if not harvest.rejected:
+            harvest.reject("the file is empty", 0)
         return 0
     if b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"PAR1", b"%PDF", b"\x89PNG"):
         harvest.reject("no trace file: neither text nor OTLP protobuf", 0)
@@ -153,8 +157,11 @@ class _Dispatch:
         while todo:
             value = todo.pop()
             if type(value) is list:
-                if value and all(map(transcripts.is_message, value)):
-                    self._one("messages", transcripts.read_transcript, value, self.harvest, self.transcripts)
+                if transcripts.is_transcript(value):
+                    others = [item for item in value if type(item) is dict and not transcripts.is_message(item)]
+                    own = [item for item in value if type(item) is not dict or transcripts.is_message(item)]
+                    self._one("messages", transcripts.read_transcript, own, self.harvest, self.transcripts)
+                    todo.extend(reversed(others))
                 else:
                     todo.extend(reversed(value))
             elif type(value) is not dict:

@@ -15,7 +15,7 @@ import orjson
 
 from evalagent.model import Json, Span, Status
 from evalagent.traces.anyvalues import plain
-from evalagent.traces.harvest import Harvest
+from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import integer
 from evalagent.traces.otlp_json import first
 
@@ -48,15 +48,18 @@ def is_message(value: Json) -> bool:
 
 
 def is_transcript(value: Json) -> bool:
-    """Whether this is a whole transcript: a list of messages, or an object that holds one."""
+    """Whether this is a whole transcript: a list of messages, or an object that holds one. One message is enough to
+    tell: a bad one among them costs itself alone."""
     messages = value.get("messages") if type(value) is dict else value
-    return type(messages) is list and bool(messages) and all(map(is_message, messages))
+    return type(messages) is list and any(map(is_message, messages))
 
 
 def read_transcript(value: Json, harvest: Harvest, seen: dict[str, int]) -> None:
     """One transcript. `seen` counts how often each stood in the file so far."""
     held: Mapping[str, Json] = value if type(value) is dict else {}
-    turns = _turns(held, held.get("messages") if held else value)
+    turns = _turns(held, held.get("messages") if held else value, harvest)
+    if not turns:
+        return
     digest = hashlib.sha256(
         orjson.dumps([plain(held.get("id")), [turn.message for turn in turns]], option=orjson.OPT_SORT_KEYS)
     )
@@ -65,13 +68,19 @@ def read_transcript(value: Json, harvest: Harvest, seen: dict[str, int]) -> None
     harvest.spans.extend(_spans(held, turns, f"{name}:{seen[name]}"))
 
 
-def _turns(held: Mapping[str, Json], messages: Json) -> list[Turn]:
+def _turns(held: Mapping[str, Json], messages: Json, harvest: Harvest) -> list[Turn]:
     turns: list[Turn] = []
     system = held.get("system")
     if system:
         turns.append(Turn({"role": "system", "parts": _parts(system)}, {}))
-    for raw in messages:
-        turns.extend(_message(raw))
+    for number, raw in enumerate(messages):
+        if not is_message(raw):
+            harvest.reject(f"messages[{number}] is no message")
+            continue
+        try:
+            turns.extend(_message(raw))
+        except BAD_CONTENT as error:
+            harvest.reject(f"messages[{number}] could not be read: {error}")
     return turns
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from evalagent.model import Json
+from evalagent.traces.anyvalues import DEEPEST, shallow
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=str)
 _NUMBERS = json.JSONDecoder(
@@ -58,6 +59,12 @@ def _int_text(value: int) -> str:
         return hex(value)
 
 
+def _decoded(text: str) -> Json:
+    """The value of JSON text, nested no deeper than attributes are: what is deeper stays text."""
+    value: Json = _DECODER.decode(text)
+    return value if text.count("[") + text.count("{") < DEEPEST else shallow(value)
+
+
 def collapsed(text: str) -> str:
     """The text with every run of white space as one blank."""
     return " ".join(text.split())
@@ -75,7 +82,7 @@ def parse(value: Json) -> Parsed:
         if not text or text[0] not in '{["' or (text[0] == '"' and len(text) < 2):
             return Parsed(_scalar(value))
         try:
-            value = _DECODER.decode(text)
+            value = _decoded(text)
         except RecursionError:
             return Parsed(value)
         except ValueError:
@@ -89,7 +96,7 @@ def structured(value: Json) -> Json:
         text = value.strip()
         if text[:1] in ("{", "["):
             try:
-                return _DECODER.decode(text)
+                return _decoded(text)
             except (ValueError, RecursionError):
                 return value
     return value
@@ -123,7 +130,7 @@ def _cut(whole: str, text: str) -> Parsed:
     for _ in range(4):
         for ending in _endings(trimmed):
             try:
-                return Parsed(_DECODER.decode(trimmed + ending), True)
+                return Parsed(_decoded(trimmed + ending), True)
             except (ValueError, RecursionError):
                 continue
         comma = trimmed.rfind(",")
@@ -179,7 +186,7 @@ def literal(text: str) -> Json:
 
 def _jsonable(value: Any) -> Json:
     try:
-        return _DECODER.decode(json.dumps(value, default=str))
+        return _decoded(json.dumps(value, default=str))
     except (ValueError, RecursionError, TypeError):
         return str(value)
 
