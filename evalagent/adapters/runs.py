@@ -19,7 +19,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from evalagent import __version__
-from evalagent.adapters.files import dump, load_suite, write_bytes, write_json
+from evalagent.adapters.files import bytes_of, dump, load_suite, write_bytes, write_json
 from evalagent.adapters.suite_checks import check_suite
 from evalagent.errors import UsageError
 from evalagent.model import TrialRun
@@ -67,12 +67,22 @@ def fingerprint(suite_file: Path, suite: Suite, options: Mapping[str, Any]) -> s
     """A hash of all that could make a trial come out otherwise: suite, cases, agent's source, world seeds, options."""
     folder = suite_file.parent
     told = hashlib.sha256(dump({"suite": suite.model_dump(), "options": dict(options), "program": __version__}))
-    told.update((folder / suite.cases).read_bytes())
-    for root in sorted({folder / suite.agent.source, *(folder / w.seed for w in suite.world if w.seed)}):
+    told.update(bytes_of(folder / suite.cases))
+    for named in sorted({suite.agent.source, *(w.seed for w in suite.world if w.seed)}):
+        root = folder / named
         for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
-            if path.is_file() and not _NEVER_PART_OF_THE_AGENT & set(path.parts) and path.suffix != ".pyc":
-                told.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+            inside = path.relative_to(root)
+            if path.is_file() and not _NEVER_PART_OF_THE_AGENT & set(inside.parts) and path.suffix != ".pyc":
+                told.update(f"{named}\0".encode() + os.fsencode(inside) + b"\0" + _digest(path))
     return told.hexdigest()
+
+
+def _digest(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", file=str(path)) from error
 
 
 class RunLock:

@@ -1,22 +1,29 @@
 """What can be known to be wrong with a suite before an agent is started."""
 
+import difflib
+import math
 import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from evalagent.adapters import judges, worlds
+from evalagent.adapters.files import load_prices, text_of
 from evalagent.authoring import instrumenting
 from evalagent.checks import expecting
 from evalagent.checks import settings as check_settings
 from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite
+from evalagent.suites.documents import read_yaml
+from evalagent.traces.prices import price_of
+
+_PRICED = ("input", "output", "cache_read", "cache_write")
 
 
 def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
     """UsageError for the first thing that would otherwise be found, or worse not be found, when trials have run:
-    checks and paths that cannot be read, patterns that are none, rubrics, tools, and expected changes of tables that
-    the seeded world does not have."""
+    checks and paths that cannot be read, patterns that are none, rubrics, prices, tools, and expected changes of tables
+    that the seeded world does not have."""
     where = str(suite_file)
     folder = suite_file.parent
     check_settings.read_settings(suite.checks)
@@ -25,12 +32,43 @@ def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
             re.compile(pattern)
         except re.error as error:
             raise UsageError(f"no regular expression: {error}", file=where, key=f"secrets.{n}") from error
-    judges.read_rubrics(folder / suite.rubrics if suite.rubrics else None)
+    _check_prices(suite, folder)
+    _check_rubrics(folder / suite.rubrics if suite.rubrics else None)
     instrumenting.environment(suite.agent, endpoint="", resource={}, case_id="", trial=0, attempt="")
     for case in cases:
         if case.expected.path is not None:
             expecting.read_path(case.expected.path)
     _check_tables(suite, cases, folder)
+
+
+def _check_rubrics(folder: Path | None) -> None:
+    if folder and folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and path.suffix.lower() in (".yaml", ".yml"):
+                read_yaml(text_of(path), str(path))
+    judges.read_rubrics(folder)
+
+
+def _check_prices(suite: Suite, folder: Path) -> None:
+    if not suite.prices:
+        return
+    file = str(folder / suite.prices)
+    document = read_yaml(text_of(folder / suite.prices), file)
+    for model, said in (load_prices(suite, folder) or {}).items():
+        line = document.line_of((model,))
+        if not isinstance(said, dict) or price_of("?", {"?": said}) is None:
+            message = "expected `{input: …, output: …}` in dollars per million tokens"
+            raise UsageError(message, file=file, line=line, key=model)
+        for side, amount in said.items():
+            line = document.line_of((model, side))
+            if side not in _PRICED:
+                near = difflib.get_close_matches(str(side), _PRICED, 1) or _PRICED
+                message = f"unknown key; did you mean {' or '.join(f'`{name}`' for name in near)}?"
+                raise UsageError(message, file=file, line=line, key=f"{model}.{side}")
+            number = isinstance(amount, int | float) and not isinstance(amount, bool)
+            if not number or not math.isfinite(amount) or amount < 0:
+                message = f"expected dollars per million tokens (got {str(amount)[:60]!r})"
+                raise UsageError(message, file=file, line=line, key=f"{model}.{side}")
 
 
 def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path) -> None:

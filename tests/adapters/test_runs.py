@@ -1,6 +1,7 @@
 """Run folders: a killed run goes on, a finished one does not, and two at once are two."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,42 @@ def test_a_changed_agent_case_or_suite_starts_anew(suite: Path, change: str) -> 
     if change == "suite.yaml":
         path.write_text(path.read_text().replace("trials: 2", "trials: 3"))
     assert open_run(suite).run_id != first.run_id
+
+
+@pytest.mark.parametrize("named", ["{}/agent", "../{name}/agent", "./agent/desk.py"])
+def test_an_agent_and_a_seed_may_be_named_by_any_path(suite: Path, named: str) -> None:
+    source = named.format(suite.parent, name=suite.parent.name)
+    seeded = SUITE + f"world: [{{kind: files, path: w, seed: {suite.parent}/agent}}]\n"
+    suite.write_text(seeded.replace("source: agent", f"source: {source}"))
+    first = open_run(suite)
+    runs.release_run(first)
+    assert open_run(suite).run_id == first.run_id
+    runs.release_run(first)
+    (suite.parent / "agent/desk.py").write_text("print('changed')")
+    assert open_run(suite).run_id != first.run_id
+
+
+def test_a_changed_agent_is_seen_below_a_folder_that_is_called_like_an_environment(tmp_path: Path) -> None:
+    folder = tmp_path / ".venv" / "desk"
+    (folder / "agent").mkdir(parents=True)
+    (folder / "agent/desk.py").write_text("1")
+    (folder / "cases.jsonl").write_text('{"id": "a", "input": "x"}\n')
+    (folder / "suite.yaml").write_text(SUITE)
+    first = open_run(folder / "suite.yaml")
+    runs.release_run(first)
+    (folder / "agent/desk.py").write_text("2")
+    assert open_run(folder / "suite.yaml").run_id != first.run_id
+
+
+def test_a_source_with_odd_names_and_unreadable_files_is_no_fault_of_the_program(suite: Path) -> None:
+    Path(os.fsdecode(os.fsencode(suite.parent / "agent") + b"/n\xffme")).write_text("odd")
+    os.mkfifo(suite.parent / "agent/pipe")
+    (suite.parent / "agent/gone").symlink_to("nowhere")
+    open_run(suite)
+    if os.getuid():
+        (suite.parent / "agent/desk.py").chmod(0)
+        with pytest.raises(UsageError, match=r"desk\.py: cannot be read"):
+            open_run(suite)
 
 
 def test_other_options_start_anew(suite: Path) -> None:

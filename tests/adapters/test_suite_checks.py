@@ -55,3 +55,38 @@ def test_a_seed_that_is_no_sql_is_named(tmp_path: Path) -> None:
     (tmp_path / "seed.sql").write_text("CREATE TABEL books")
     with pytest.raises(UsageError, match=r"seed\.sql"):
         check_suite(*load_suite(tmp_path / "suite.yaml"), tmp_path / "suite.yaml")
+
+
+@pytest.mark.parametrize(
+    ("prices", "said"),
+    [
+        ("print('hello')\n", "prices.yaml:1: expected model names"),
+        ("- a\n", "prices.yaml:1: expected model names"),
+        ("a: {input: 1, output: 2}\nb: 7\n", "prices.yaml:2: `b`: expected `{input"),
+        ("gpt-4o: {inptu: 1, output: 2}\n", "prices.yaml:1: `gpt-4o`: expected `{input"),
+        ("a:\n  input: 1\n  output: 2\n  cache_raed: 1\n", "prices.yaml:4: `a.cache_raed`: unknown key; did you mean"),
+        ("a: {input: 1, output: 2, cache_read: free}\n", "`a.cache_read`: expected dollars per million tokens"),
+        ("a: {input: 1, output: -2}\n", "`a.output`: expected dollars"),
+        ("a: {input: 1, output: .inf}\n", "prices.yaml:1: '.inf' is not finite"),
+        ("a: {input: 1, output: 2}\na: {input: 1, output: 3}\n", "prices.yaml:2: `a`: stands here a second time"),
+        ("a: " + "[" * 3000, "nested deeper"),
+    ],
+    ids=["program", "list", "number", "typo", "option", "text", "less", "endless", "twice", "deep"],
+)
+def test_a_table_of_prices_that_is_none_is_named_before_a_trial_runs(tmp_path: Path, prices: str, said: str) -> None:
+    (tmp_path / "prices.yaml").write_text(prices)
+    with pytest.raises(UsageError) as caught:
+        check(tmp_path, SUITE + "prices: prices.yaml\n")
+    assert said in str(caught.value)
+
+
+def test_a_right_table_of_prices_passes(tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text("my-model: {input: 1, output: 5.0, cache_read: 0}\n")
+    check(tmp_path, SUITE + "prices: prices.yaml\n")
+
+
+def test_a_rubric_that_the_reader_of_yaml_would_break_on_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rubrics").mkdir()
+    (tmp_path / "rubrics" / "tool.yaml").write_text("id: tool\nversion: 2001-13-45\n")
+    with pytest.raises(UsageError, match=r"tool\.yaml:2: '2001-13-45' is a date"):
+        check(tmp_path, SUITE + "rubrics: rubrics\n")

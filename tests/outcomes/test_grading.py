@@ -260,3 +260,11 @@ def test_no_changed_column_is_lost_between_expected_unexpected_and_masked(change
     cells = [(c.table, c.key, column) for c in (*outcome.unexpected, *outcome.masked) for column in c.after or {}]
     expected = [("orders", 1, "sum")] if outcome.expected[0].met else []
     assert sorted([*cells, *expected]) == sorted((c.table, c.key, column) for c in changes for column in c.after or {})
+
+
+def test_a_mask_that_is_no_glob_stands_for_itself() -> None:
+    def outcome(path: str):
+        rows = {**BEFORE["outbox/"], f'"{path}"': {"text": "new", "sha256": "bb", "bytes": 3}}
+        return graded(case(), world(outbox__=rows), ["[a"]).verdict
+
+    assert (outcome("[a"), outcome("sub/[a"), outcome("a"), outcome("[")) == ("pass", "pass", "fail", "fail")
