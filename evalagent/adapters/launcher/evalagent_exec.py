@@ -5,6 +5,7 @@ from starting is written to STATUS_FD, which closes by itself when it does start
 """
 
 import os
+import signal
 import sys
 
 sys.path.insert(0, __file__.rpartition("/")[0])
@@ -15,6 +16,9 @@ import evalagent_limits  # type: ignore[import-not-found]
 def main() -> None:
     parent, status, program, arguments = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[3:]
     os.set_inheritable(status, False)
+    # What starts us may ignore these (a shell's background job does), and the agent would inherit that.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     evalagent_limits.die_with_parent(parent)
     evalagent_limits.confine()
     try:
