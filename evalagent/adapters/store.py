@@ -8,6 +8,7 @@ import contextlib
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -25,6 +26,11 @@ from evalagent.errors import StoreBusy, Terminal, UsageError
 WAIT_S = 120.0
 """How long a writer waits for another one. Loading a run takes seconds."""
 
+_AGAIN_S = 0.2
+_LATER = "then try again; `evalagent store rebuild` loads the runs that are missing"
+_DAMAGE = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
+"""What a file that is damaged shows as, beside the bare duckdb.Error; a wrong query shows as none of these."""
+
 TABLES = ("runs", "trials", "spans", "steps", "edges", "findings", "verdicts", "attributions", "outcomes")
 
 
@@ -39,24 +45,38 @@ class Store:
 
     @contextlib.contextmanager
     def connection(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The database with its schema, held alone until the block ends. StoreBusy if another process keeps it."""
+        """The database with its schema, held alone until the block ends.
+
+        StoreBusy if another process keeps it for longer than `wait_s`. Terminal if it is damaged, however late in the
+        block that shows.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._lock.acquire(timeout=self._wait_s)
-        except Timeout as error:
-            raise StoreBusy(f"{self.path} is held by {self.holder()}; try again when it is done") from error
-        try:
-            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()} since {_now()}")
-            connection = self._connect(read_only)
+        deadline = time.monotonic() + self._wait_s
+        with self._alone():
+            connection = self._connect(read_only, deadline)
             try:
                 if not read_only:
                     connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
                 yield connection
+            except duckdb.Error as error:
+                raise self._damaged(error) from error
             finally:
-                connection.close()
+                with contextlib.suppress(duckdb.Error):  # a damaged one may fail again; it is told already
+                    connection.close()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            self._lock.acquire(timeout=self._wait_s)
+        except Timeout as error:
+            raise StoreBusy(f"{self.path} is held by {self.holder()}; {_LATER}") from error
+        try:
+            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()} since {_now()}")
+            yield
         finally:
-            with contextlib.suppress(OSError):
-                self._holder.unlink()
+            if self._lock.lock_counter == 1:  # a rebuild holds it over many loads
+                with contextlib.suppress(OSError):
+                    self._holder.unlink()
             self._lock.release()
 
     def holder(self) -> str:
@@ -65,15 +85,20 @@ class Store:
         except OSError:
             return "another process"
 
-    def _connect(self, read_only: bool) -> duckdb.DuckDBPyConnection:
-        try:
-            return duckdb.connect(str(self.path), read_only=read_only, config=_config())
-        except duckdb.IOException as error:
-            if "lock" in str(error).lower():  # a foreign program, such as the duckdb shell, does not know our lock file
-                raise StoreBusy(f"{self.path} is open in another program; close it there") from error
-            raise Terminal(
-                f"{self.path} cannot be opened ({error}); move it away and `evalagent store rebuild`"
-            ) from error
+    def _connect(self, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
+        while True:
+            try:
+                return duckdb.connect(str(self.path), read_only=read_only, config=_config())
+            except duckdb.Error as error:
+                # a foreign program, such as the duckdb shell, does not know our lock file
+                if not isinstance(error, duckdb.IOException) or "lock" not in str(error).lower():
+                    raise self._damaged(error) from error
+                if time.monotonic() >= deadline:
+                    raise StoreBusy(f"{self.path} is open in another program; close it there, {_LATER}") from error
+            time.sleep(_AGAIN_S)
+
+    def _damaged(self, error: duckdb.Error) -> Terminal:
+        return Terminal(f"{self.path} cannot be used ({_reason(error)}); move it away and `evalagent store rebuild`")
 
     def load(self, folder: Path) -> dict[str, int]:
         """Put a run folder's rows in place of whatever the store holds of that run; rows per table."""
@@ -87,23 +112,36 @@ class Store:
                 connection.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id])  # noqa: S608 - our own names
                 if not source.exists():
                     continue
-                connection.execute(
-                    f"INSERT OR REPLACE INTO {table} BY NAME SELECT * FROM read_parquet(?)",  # noqa: S608
-                    [str(source)],
-                )
+                insert = f"INSERT OR REPLACE INTO {table} BY NAME SELECT * FROM read_parquet(?)"  # noqa: S608
+                try:
+                    connection.execute(insert, [str(source)])
+                except duckdb.Error as error:
+                    if _readable(source):
+                        raise
+                    raise Terminal(
+                        f"{source} is damaged, so that the run cannot be loaded: {_reason(error)}"
+                    ) from error
                 row = connection.execute(f"SELECT count(*) FROM {table} WHERE run_id = ?", [run_id]).fetchone()  # noqa: S608
                 counts[table] = row[0] if row else 0
             connection.execute("COMMIT")
         return counts
 
     def rebuild(self, home: Path) -> dict[str, int]:
-        """Make the warehouse anew from the run folders; rows per run id loaded."""
+        """Make the warehouse anew from the run folders; rows per run id loaded. Terminal, when all others are loaded,
+        for those that cannot be."""
         loaded: dict[str, int] = {}
-        with self._lock.acquire(timeout=self._wait_s):
+        failed: list[str] = []
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._alone():
             for leftover in (self.path, self.path.with_suffix(".duckdb.wal")):
                 leftover.unlink(missing_ok=True)
-            for folder in sorted((home / "runs").glob("*/run.json")):
-                loaded[folder.parent.name] = sum(self.load(folder.parent).values())
+            for told in sorted((home / "runs").glob("*/run.json")):
+                try:
+                    loaded[told.parent.name] = sum(self.load(told.parent).values())
+                except (Terminal, OSError, ValueError, KeyError) as error:
+                    failed.append(f"{told.parent.name}: {error}")
+        if failed:
+            raise Terminal(f"{len(loaded)} runs are loaded, but not {'; '.join(failed)}")
         return loaded
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -117,13 +155,29 @@ class Store:
                 cursor = connection.execute(sql)
                 return [column[0] for column in cursor.description or ()], cursor.fetchall()
             except duckdb.Error as error:
-                told = str(error).splitlines()[0]
-                raise UsageError(f"{told}; the tables are {', '.join(TABLES)}, failing_steps", key="SQL") from error
+                if type(error) is duckdb.Error or isinstance(error, _DAMAGE):
+                    raise
+                raise UsageError(
+                    f"{_reason(error)}; the tables are {', '.join(TABLES)}, failing_steps", key="SQL"
+                ) from error
 
 
 def _config() -> dict[str, str | bool | int | float | list[str]]:
     """No extension is fetched: nothing here needs one, and offline the attempt takes seconds to fail."""
     return {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "2"}
+
+
+def _reason(error: duckdb.Error) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _readable(parquet: Path) -> bool:
+    try:
+        with duckdb.connect(config=_config()) as connection:
+            connection.execute("SELECT * FROM read_parquet(?)", [str(parquet)]).fetchmany(1)
+    except duckdb.Error:
+        return False
+    return True
 
 
 def _now() -> str:

@@ -110,18 +110,78 @@ def test_a_database_open_in_another_program_is_busy_and_not_broken(tmp_path: Pat
     foreign.start()
     try:
         assert ready.wait(30)
-        with pytest.raises(StoreBusy, match="another program"):
-            store.query("SELECT 1")
+        with pytest.raises(StoreBusy, match=r"another program.*store rebuild"):
+            Store(tmp_path, wait_s=0.5).query("SELECT 1")
     finally:
         foreign.kill()
         foreign.join()
 
 
-def _open(path: str, ready: object) -> None:
+def test_a_database_that_another_program_lets_go_of_is_loaded_after_all(tmp_path: Path) -> None:
+    store = Store(tmp_path, wait_s=30)
+    folder = a_run(tmp_path)
+    store.load(folder)
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    foreign = context.Process(target=_open, args=(str(store.path), ready, 1.0))
+    foreign.start()
+    try:
+        assert ready.wait(30)
+        assert store.load(folder)["steps"] == 2
+    finally:
+        foreign.kill()
+        foreign.join()
+
+
+def _open(path: str, ready: object, seconds: float = 60) -> None:
     with duckdb.connect(path) as connection:
         connection.execute("SELECT 1")
         ready.set()  # type: ignore[attr-defined]
-        time.sleep(60)
+        time.sleep(seconds)
+
+
+@pytest.mark.parametrize("damage", ["body", "cut", "metadata"])
+def test_a_damaged_warehouse_is_told_with_the_way_out_and_never_as_a_wrong_query(tmp_path: Path, damage: str) -> None:
+    store = Store(tmp_path)
+    folder = a_run(tmp_path, steps=300)
+    store.load(folder)
+    whole = store.path.read_bytes()
+    assert len(whole) > 20_000
+    broken = {
+        "body": whole[:12288] + b"\xa5" * (len(whole) - 12288),
+        "cut": whole[: len(whole) // 2],
+        "metadata": whole[:4096] + bytes(8192) + whole[12288:],
+    }
+    store.path.write_bytes(broken[damage])
+    for use in (lambda: store.query("SELECT max(input::VARCHAR) FROM steps"), lambda: store.load(folder)):
+        with pytest.raises(Terminal, match=r"cannot be used .*store rebuild") as caught:
+            use()
+        assert not isinstance(caught.value, UsageError)
+    assert store.rebuild(tmp_path) == {"desk-1": sum(store.load(folder).values())}
+
+
+def test_a_run_that_cannot_be_loaded_keeps_no_other_from_a_rebuild(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    broken, _, torn = a_run(tmp_path, "desk-1"), a_run(tmp_path, "desk-2"), a_run(tmp_path, "desk-3")
+    (broken / "parquet/steps.parquet").write_bytes(b"PAR1 no parquet at all PAR1")
+    (torn / "run.json").write_text('{"run_id": ')
+    with pytest.raises(Terminal, match=r"1 runs are loaded, but not desk-1: .*steps\.parquet is damaged.*desk-3"):
+        store.rebuild(tmp_path)
+    assert store.query("SELECT run_id, count(*) FROM steps GROUP BY ALL")[1] == [("desk-2", 2)]
+
+
+def test_a_rebuild_too_waits_for_the_holder_and_names_it(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    holder = context.Process(target=_hold, args=(tmp_path, ready, 60.0))
+    holder.start()
+    try:
+        assert ready.wait(30)
+        with pytest.raises(StoreBusy, match=f"process {holder.pid} on .*store rebuild"):
+            Store(tmp_path, wait_s=0.2).rebuild(tmp_path)
+    finally:
+        holder.kill()
+        holder.join()
 
 
 @pytest.mark.parametrize(
