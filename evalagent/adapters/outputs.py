@@ -25,7 +25,9 @@ _RECEIPT = {"spans_in", "step_spans", "containers", "rejected"}
 
 
 def write_record(record: RunRecord, folder: Path) -> Report:
-    """Write every output file of a record. summary.json comes last: where it stands, the rest is whole."""
+    """Write every output file of a record. receipt.json comes first and tells the folder to be ours; summary.json comes
+    last: where it stands, the rest is whole."""
+    write_json(folder / "receipt.json", record.receipt)
     traces = {trace.trace_id: trace for trace in record.traces}
     order = {(t, step.step_id): n for t, trace in traces.items() for n, step in enumerate(trace.steps)}
     write_lines(folder / "steps.jsonl", rows.step_rows(record.traces))
@@ -43,7 +45,6 @@ def write_record(record: RunRecord, folder: Path) -> Report:
     write_lines(folder / "outcomes.jsonl", map(rows.outcome_row, outcomes))
     trials = sorted(record.trials, key=lambda t: (t.case_id, t.trial))
     write_lines(folder / "trials.jsonl", map(rows.trial_row, trials))
-    write_json(folder / "receipt.json", record.receipt)
     report = compose(record)
     for name, render in RENDERERS.values():
         write_bytes(folder / name, render(report).encode("utf-8", "replace"))

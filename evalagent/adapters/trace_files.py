@@ -127,7 +127,11 @@ def evaluate(
         reasons=ended.reasons,
     )
     discard(out)
-    write_record(record, out)
+    try:
+        write_record(record, out)
+    except UsageError:
+        discard(out)  # half of the outputs would tell what the exit code does not
+        raise
     return record
 
 

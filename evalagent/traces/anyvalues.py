@@ -120,9 +120,9 @@ def plain(value: Json, depth: int = 1) -> Json:
 
 
 def shallow(value: Json) -> Json:
-    """The very same value if it is nested no deeper than `DEEPEST` levels, else with what is deeper as text."""
+    """The very same value if it is nested no deeper than what `plain` keeps, else with what is deeper as text."""
     level = [value] if type(value) in (list, dict) else []
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST - 1):
         inner = [item for held in level for item in (held.values() if type(held) is dict else held)]
         level = [item for item in inner if type(item) is list or type(item) is dict]
         if not level:

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -93,6 +95,66 @@ def test_an_archive_that_unpacks_without_end_is_stopped() -> None:
         harvest = Harvest("bomb")
         assert len(unpack(packed, harvest, most=1 << 20)) <= 1 << 22
         assert "more than" in harvest.rejected[0].reason
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_a_bomb_is_refused_whole_and_large_traces_are_not(pack: Callable[[bytes], bytes]) -> None:
+    bomb, traces = pack(RUN + bytes(1 << 22)), pack(RUN * 1000)
+    harvest = Harvest("bomb")
+    assert unpack(bomb, harvest, ratio=200, unsuspected=1 << 20) == b""
+    assert [piece.line for piece in harvest.rejected] == [0]
+    assert "over 200 times its size: nothing of it was read" in harvest.rejected[0].reason
+    for limits in ({"ratio": 200, "unsuspected": 1 << 23}, {"ratio": 1 << 23, "unsuspected": 1}):
+        harvest = Harvest("no bomb")
+        assert unpack(bomb, harvest, **limits).startswith(RUN)
+        assert harvest.rejected == []
+    harvest = Harvest("traces")
+    assert unpack(traces, harvest, ratio=len(RUN) * 1000 // len(traces) + 1, unsuspected=1) == RUN * 1000
+
+
+def test_unpacking_holds_what_it_unpacks_once() -> None:
+    packed = gzip.compress(RUN + b" " * (1 << 26))
+    tracemalloc.start()
+    try:
+        content = unpack(packed, Harvest("f"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.4 * len(content)
+
+
+def test_what_was_packed_up_to_three_times_is_read() -> None:
+    packed = RUN
+    for pack in (gzip.compress, zstandard.compress, gzip.compress):
+        packed = pack(packed)
+        reading = read(packed, "f")
+        assert told(reading) == GOLDEN
+        assert reading.rejected == ()
+    reading = read(gzip.compress(packed), "f")
+    assert [(piece.line, piece.reason) for piece in reading.rejected] == [(0, "packed more than 3 times")]
+
+
+@pytest.mark.parametrize("bad", [None, 7, "text", [], {}, {"role": "user"}, {"role": 5, "content": "x"}])
+@pytest.mark.parametrize("held", [True, False])
+def test_a_bad_message_costs_itself_alone(bad: Json, held: bool) -> None:
+    messages = [{"role": role, "content": f"{number}"} for number in range(3) for role in ("user", "assistant")]
+
+    def reading(given: list[Json]) -> Reading:
+        return read(json.dumps({"messages": given} if held else given).encode(), "f")
+
+    found, clean = reading([*messages[:2], bad, *messages[2:]]), reading(messages)
+    assert len(clean.spans) == 4
+    assert clean.rejected == ()
+    assert found.spans == clean.spans
+    assert [piece.line for piece in found.rejected] == ([] if bad == {} and not held else [1])
+
+
+def test_a_bad_message_in_one_transcript_a_line_does_not_join_the_lines() -> None:
+    line = json.dumps([{"role": "user", "content": "a"}, None, {"role": "assistant", "content": "b"}])
+    reading = read(f"{line}\n{line}\n".encode(), "f")
+    assert len({span.trace_id for span in reading.spans}) == 2
+    assert [piece.line for piece in reading.rejected] == [1, 2]
+    assert reading.rejected[0].reason == "messages[1] is no message"
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"resourceSpans":['])
