@@ -8,7 +8,6 @@ from evalagent.model import Json
 from evalagent.traces.anyvalues import DEEPEST, as_text, plain, shallow
 from evalagent.traces.unwrapping import arguments, parse, result, structured
 
-
 MOST = DEEPEST - 1
 """Lists and objects in one another; the level below is what the innermost holds."""
 
