@@ -38,7 +38,7 @@ def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
     for case in cases:
         if case.expected.path is not None:
             expecting.read_path(case.expected.path)
-    _check_tables(suite, cases, folder)
+    _check_tables(suite, cases, folder, where)
 
 
 def _check_rubrics(folder: Path | None) -> None:
@@ -71,7 +71,7 @@ def _check_prices(suite: Suite, folder: Path) -> None:
                 raise UsageError(message, file=file, line=line, key=f"{model}.{side}")
 
 
-def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path) -> None:
+def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path, where: str) -> None:
     if not suite.world:
         named = next((case for case in cases if case.expected.changes), None)
         if named is not None:
@@ -83,7 +83,10 @@ def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="evalagent-world-") as scratch:
         worlds.prepare(suite.world, folder, Path(scratch))
-        tables = worlds.snapshot(suite.world, Path(scratch))
+        try:
+            tables = worlds.snapshot(suite.world, Path(scratch))
+        except worlds.WorldDamaged as error:
+            raise UsageError(f"the seeded world cannot be read: {error}", file=where, key="world") from error
     for case in cases:
         for n, change in enumerate(case.expected.changes or ()):
             if change.table not in tables:

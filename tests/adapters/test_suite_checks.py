@@ -57,6 +57,12 @@ def test_a_seed_that_is_no_sql_is_named(tmp_path: Path) -> None:
         check_suite(*load_suite(tmp_path / "suite.yaml"), tmp_path / "suite.yaml")
 
 
+def test_a_seed_that_is_no_database_is_the_suites_fault(tmp_path: Path) -> None:
+    (tmp_path / "app.db").write_text("this is no database, however long it may be" * 50)
+    with pytest.raises(UsageError, match=r"suite\.yaml: `world`: the seeded world cannot be read: world/app\.db"):
+        check(tmp_path, SUITE.replace("seed: seed.sql", "seed: app.db"))
+
+
 @pytest.mark.parametrize(
     ("prices", "said"),
     [

@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
 import time
+import tracemalloc
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evalagent.adapters.folders import remove
 from evalagent.adapters.worlds import WorldDamaged, prepare, snapshot
 from evalagent.errors import UsageError
 from evalagent.outcomes.diffing import diff
@@ -191,7 +195,7 @@ def test_an_endless_view_or_expression_cannot_hold_the_reader(
         " WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 600) SELECT i FROM n",
     )
     began = time.monotonic()
-    with pytest.raises(WorldDamaged, match="interrupted"):
+    with pytest.raises(WorldDamaged, match=r"interrupted|took longer"):
         snapshot([DESK], work_dir)
     assert time.monotonic() - began < 10
 
@@ -247,10 +251,12 @@ def test_a_folder_that_became_a_link_is_not_entered(work_dir: Path, suite_dir: P
 def test_file_names_of_any_bytes_and_long_texts_are_kept_readable(work_dir: Path, suite_dir: Path) -> None:
     prepare([OUT], suite_dir, work_dir)
     Path(os.fsdecode(os.fsencode(work_dir / "out") + b"/n\xffme")).write_text("odd")
-    (work_dir / "out" / "long").write_text("x" * (1 << 20) + "y")
+    (work_dir / "out" / "long").write_text("x" * (256 << 10) + "y")
+    (work_dir / "out" / "short").write_text("x" * (256 << 10))
     rows = snapshot([OUT], work_dir)["out/"]
     assert rows['"n\\\\xffme"']["text"] == "odd"
-    assert (rows['"long"']["text"], rows['"long"']["bytes"]) == (None, (1 << 20) + 1)
+    assert (rows['"long"']["text"], rows['"long"']["bytes"]) == (None, (256 << 10) + 1)
+    assert rows['"short"']["text"] == "x" * (256 << 10)
 
 
 def test_two_databases_with_a_table_of_one_name_do_not_hide_each_other(work_dir: Path, suite_dir: Path) -> None:
@@ -258,6 +264,128 @@ def test_two_databases_with_a_table_of_one_name_do_not_hide_each_other(work_dir:
     prepare([DESK, second], suite_dir, work_dir)
     seen = snapshot([DESK, second], work_dir)
     assert seen["parcels"] == seen["other.db:parcels"]
+
+
+@pytest.mark.parametrize("part", [DESK, OUT, World(kind="files", path=".")], ids=["sqlite", "files", "whole"])
+@pytest.mark.parametrize("left", ["nothing", "a file", "a link"])
+def test_a_working_directory_that_an_agent_removed_is_damage(
+    suite_dir: Path, work_dir: Path, part: World, left: str
+) -> None:
+    prepare([part], suite_dir, work_dir)
+    remove(work_dir)
+    if left == "a file":
+        work_dir.write_text("here was a folder")
+    elif left == "a link":
+        work_dir.symlink_to(suite_dir)
+    with pytest.raises(WorldDamaged, match="working directory is gone"):
+        snapshot([part], work_dir)
+
+
+@pytest.fixture
+def nest(tmp_path: Path) -> Iterator[Callable[[Path, int], None]]:
+    """Makes folders in one another; what a failed test leaves of them would break pytest's own tidying up."""
+
+    def made(folder: Path, levels: int) -> None:
+        at = os.open(folder, os.O_RDONLY)
+        for _ in range(levels):
+            os.mkdir("d", dir_fd=at)
+            below = os.open("d", os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = below
+        os.close(os.open("end.txt", os.O_CREAT | os.O_WRONLY, dir_fd=at))
+        os.close(at)
+
+    yield made
+    subprocess.run(["rm", "-rf", *tmp_path.iterdir()], check=True)
+
+
+def test_folders_nested_beyond_any_stack_are_read_seeded_over_and_removed(
+    suite_dir: Path, work_dir: Path, nest: Callable[[Path, int], None]
+) -> None:
+    prepare([OUT], suite_dir, work_dir)
+    nest(work_dir / "out", 1500)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        rows = snapshot([OUT], work_dir)["out/"]
+        assert list(rows) == [f'"{"d/" * 1500}end.txt"']
+        prepare([OUT], suite_dir, work_dir)
+        assert snapshot([OUT], work_dir) == {"out/": {}}
+        nest(work_dir, 1500)
+        remove(work_dir)
+        assert not work_dir.exists()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_removing_follows_no_link_and_minds_no_permission(work_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "p.txt").write_text("keep me")
+    deep = work_dir / "a" / "removed-0" / "removed-1"
+    deep.mkdir(parents=True)
+    (work_dir / "removed-0").mkdir()
+    (work_dir / "removed-1" / "x").mkdir(parents=True)
+    (deep / "f").write_text("x")
+    (deep / "link").symlink_to(tmp_path / "precious")
+    (work_dir / "link").symlink_to(tmp_path / "precious")
+    deep.chmod(0)
+    (work_dir / "a").chmod(0)
+    remove(work_dir)
+    assert not work_dir.exists()
+    assert (tmp_path / "precious" / "p.txt").read_text() == "keep me"
+
+
+def test_many_files_and_a_large_one_are_read_by_their_hash(
+    suite_dir: Path, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare([OUT], suite_dir, work_dir)
+    for n in range(3000):
+        (work_dir / "out" / f"{n}.txt").touch()
+    with (work_dir / "out" / "large").open("wb") as file:
+        file.truncate(300 << 20)
+    tracemalloc.start()
+    rows = snapshot([OUT], work_dir)["out/"]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(rows), rows['"large"']["text"], rows['"large"']["bytes"]) == (3001, None, 300 << 20)
+    assert most < 32 << 20
+    with (work_dir / "out" / "endless").open("wb") as file:
+        file.truncate(1 << 40)
+    monkeypatch.setattr("evalagent.adapters.worlds.READING_S", 0.5)
+    with pytest.raises(WorldDamaged, match=r"took longer than 0.5 s"):
+        snapshot([OUT], work_dir)
+
+
+def test_a_world_too_large_to_hold_is_damage(suite_dir: Path, work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare([DESK, OUT], suite_dir, work_dir)
+    monkeypatch.setattr("evalagent.adapters.worlds.MOST_HELD", 1 << 20)
+    for n in range(5):
+        (work_dir / "out" / str(n)).write_text("x" * (250 << 10))
+    with pytest.raises(WorldDamaged, match="out/ holds more than 1 MiB"):
+        snapshot([OUT], work_dir)
+    with closing(sqlite3.connect(work_dir / "data" / "desk.db")) as connection, connection:
+        connection.executemany("INSERT INTO log VALUES (?)", [("",)] * 6000)
+    with pytest.raises(WorldDamaged, match=r"desk.db holds more than 1 MiB"):
+        snapshot([DESK], work_dir)
+    with (work_dir / "data" / "desk.db").open("r+b") as file:
+        file.truncate((4 << 30) + 1)
+    with pytest.raises(WorldDamaged, match="larger than 4 GiB"):
+        snapshot([DESK], work_dir)
+
+
+def test_a_seed_that_cannot_be_put_in_place_is_the_suites_fault(
+    suite_dir: Path, work_dir: Path, nest: Callable[[Path, int], None]
+) -> None:
+    os.mkfifo(suite_dir / "papers" / "pipe")
+    with pytest.raises(UsageError, match=r"'out/' cannot be made from its seed: .*pipe"):
+        prepare([World(kind="files", path="out/", seed="papers")], suite_dir, work_dir)
+    one = World(kind="files", path="one", seed="seed.sql")
+    with pytest.raises(UsageError, match="'one/two' cannot be made from its seed"):
+        prepare([one, World(kind="files", path="one/two")], suite_dir, work_dir)
+    nest(suite_dir / "papers" / "old", 1500)
+    (suite_dir / "papers" / "pipe").unlink()
+    with pytest.raises(UsageError, match="cannot be made from its seed"):
+        prepare([World(kind="files", path="out/", seed="papers")], suite_dir, work_dir)
 
 
 VALUES = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(), st.binary())
