@@ -55,7 +55,7 @@ def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
     """A suite and its cases, with every file they name checked to be there."""
     if path.is_dir():
         path = path / "suite.yaml"
-    suite = parse_suite(text_of(path), str(path))
+    suite = parse_suite(text_of(path), shown(path))
     folder = path.parent
     _must_be(folder / suite.agent.source, path, "agent.source", folder_too=True)
     for number, world in enumerate(suite.world):
@@ -69,7 +69,7 @@ def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
         _must_be(folder / suite.rubrics, path, "rubrics", folder_too=True)
     _must_be(folder / suite.cases, path, "cases")
     cases = folder / suite.cases
-    return suite, parse_cases(text_of(cases), str(cases))
+    return suite, parse_cases(text_of(cases), shown(cases))
 
 
 def load_prices(suite: Suite, folder: Path) -> Mapping[str, Any] | None:
@@ -80,17 +80,17 @@ def load_prices(suite: Suite, folder: Path) -> Mapping[str, Any] | None:
     try:
         table = yaml.safe_load(text_of(path))
     except yaml.YAMLError as error:
-        raise UsageError(f"not valid YAML: {error}", file=str(path)) from error
+        raise UsageError(f"not valid YAML: {error}", file=shown(path)) from error
     if not isinstance(table, dict):
-        raise UsageError("expected model names with their prices", file=str(path), line=1)
+        raise UsageError("expected model names with their prices", file=shown(path), line=1)
     return table
 
 
 def _must_be(path: Path, suite: Path, key: str, *, folder_too: bool = False) -> None:
     if not path.exists():
-        raise UsageError(f"there is no {path}", file=str(suite), key=key)
+        raise UsageError(f"there is no {shown(path)}", file=shown(suite), key=key)
     if path.is_dir() and not folder_too:
-        raise UsageError(f"{path} is a folder; a file was expected", file=str(suite), key=key)
+        raise UsageError(f"{shown(path)} is a folder; a file was expected", file=shown(suite), key=key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,10 @@
 """The output folder of `evaluate` and `run`: the same files with the same rows, whoever made the record."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from evalagent import rows
 from evalagent.adapters.files import OUTPUTS, read_object, shown, write_bytes, write_json, write_lines, wrote
-from evalagent.errors import UnreadableInput, UsageError
-from evalagent.model import Json
+from evalagent.errors import UsageError
 from evalagent.records import RunRecord
 from evalagent.reporting import html, junit, markdown
 from evalagent.reporting import json as report_json
@@ -64,12 +62,3 @@ def discard(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
         except OSError as error:
             raise UsageError(f"cannot be removed: {error.strerror}", file=shown(folder / name)) from error
-
-
-def write_nothing_read(
-    folder: Path, receipt: Mapping[str, Json], title: str, reason: str, versions: Mapping[str, str]
-) -> None:
-    """The outputs of an evaluation that could read nothing: the receipt says why, the summary that it ended with 2."""
-    write_json(folder / "receipt.json", receipt)
-    told = {"run_id": "evaluation", "title": title, "exit_code": UnreadableInput.exit_code, "verdict": "not_judged"}
-    write_json(folder / "summary.json", {**told, "reasons": [reason], "versions": dict(versions)})

@@ -15,7 +15,7 @@ from evalagent.adapters.files import (
     must_be_writable,
     must_not_overwrite,
 )
-from evalagent.adapters.outputs import discard, write_nothing_read, write_record
+from evalagent.adapters.outputs import discard, write_record
 from evalagent.adapters.settings import Settings
 from evalagent.adapters.versions import versions
 from evalagent.attribution.attributing import attribute
@@ -23,7 +23,7 @@ from evalagent.errors import UnreadableInput, UsageError
 from evalagent.exits import exit_of
 from evalagent.judging.deciding import Question, decide, not_judged_verdicts
 from evalagent.model import Attribution, Expectation, Finding, Rejected, Trace, Verdict
-from evalagent.records import RunRecord
+from evalagent.records import JudgeUse, RunRecord
 from evalagent.suites import Case, Suite
 from evalagent.traces.building import build
 from evalagent.traces.masking import mask, mask_log, mask_span
@@ -45,8 +45,8 @@ def evaluate(
     """Read, judge and report the traces in files and folders.
 
     UsageError for a path or suite that is wrong, for an --out that cannot be written or where an input would be
-    overwritten; UnreadableInput if not one span could be read (what is written then is receipt.json, which says why,
-    and a summary.json that says 2). What an earlier evaluation wrote there is removed first.
+    overwritten; UnreadableInput if not one span could be read: the outputs are written then too, and say 2 and why.
+    What an earlier evaluation wrote there is removed first.
     """
     suite, cases = load_suite(suite_file) if suite_file else (None, ())
     judge = asking.chosen(judge, settings)
@@ -62,10 +62,23 @@ def evaluate(
     spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
     logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
     if not spans:
-        discard(out)
-        why = _nothing(readings)
-        write_nothing_read(out, receipt(readings, build((), logs)), title, why, versions(judge))
-        raise UnreadableInput(why)
+        unreadable = UnreadableInput(_nothing(readings))
+        nothing = RunRecord(
+            run_id="evaluation",
+            title=title,
+            started=None,
+            traces=(),
+            findings=(),
+            verdicts=(),
+            attributions=(),
+            receipt=receipt(readings, build((), logs)),
+            judge=JudgeUse(judge),
+            versions=versions(judge),
+            exit_code=unreadable.exit_code,
+            reasons=(str(unreadable),),
+        )
+        _write(nothing, out)
+        raise unreadable
     prices = load_prices(suite, suite_file.parent) if suite and suite_file else None
     built = build(spans, logs, prices)
     tau = suite.judge.tau if suite else 0.7
@@ -126,13 +139,18 @@ def evaluate(
         verdict=ended.verdict,
         reasons=ended.reasons,
     )
+    _write(record, out)
+    return record
+
+
+def _write(record: RunRecord, out: Path) -> None:
+    """All outputs or none; what an earlier evaluation wrote goes first."""
     discard(out)
     try:
         write_record(record, out)
     except UsageError:
         discard(out)  # half of the outputs would tell what the exit code does not
         raise
-    return record
 
 
 def _reading(given: Input, patterns: Sequence[str], format: str) -> Reading:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evalagent.adapters.files import OUTPUTS
+from evalagent.adapters.outputs import discard
 from evalagent.adapters.settings import Settings
 from evalagent.adapters.trace_files import evaluate
 from evalagent.errors import UnreadableInput, UsageError
@@ -60,21 +62,28 @@ def test_nothing_of_an_earlier_evaluation_outlives_one_that_could_read_nothing(g
     (out / "notes.txt").write_text("the user's own")
     with pytest.raises(UnreadableInput, match="no span could be read"):
         judged(bad, out=out)
-    assert {path.name for path in out.iterdir()} == {"receipt.json", "summary.json", "notes.txt"}
+    assert {path.name for path in out.iterdir()} == {*OUTPUTS, "notes.txt"}
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["exit_code"], summary["verdict"]) == (2, "not_judged")
     assert "bad.txt:1" in summary["reasons"][0]
     assert receipt_of(out)["rejected"][0]["file"] == str(bad)
+    assert (out / "steps.jsonl").read_text() == ""
+    assert 'errors="1"' in (out / "junit.xml").read_text()
+    for name in ("report.html", "report.md", "report.json"):
+        assert "no span could be read" in (out / name).read_text(), name
 
 
-def test_only_what_is_known_to_be_ours_is_removed(tmp_path: Path) -> None:
-    out, bad = tmp_path / "out", tmp_path / "bad.txt"
-    bad.write_text("no trace\n")
+def test_only_what_is_known_to_be_ours_is_removed(good: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
     out.mkdir()
-    (out / "report.html").write_text("the user's own")
-    with pytest.raises(UnreadableInput):
-        judged(bad, out=out)
-    assert (out / "report.html").read_text() == "the user's own"
+    for name in ("steps.jsonl", "summary.json", "receipt.json"):
+        (out / name).write_text('{"total": 5}\n')
+    discard(out)
+    assert len(list(out.iterdir())) == 3
+    judged(good, out=out)
+    (out / "notes.txt").write_text("the user's own")
+    discard(out)
+    assert [path.name for path in out.iterdir()] == ["notes.txt"]
 
 
 def test_a_folder_of_traces_may_take_the_outputs_and_be_evaluated_again(tmp_path: Path) -> None:
