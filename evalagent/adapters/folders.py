@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +25,18 @@ def descended(parent: int, names: Sequence[str]) -> Iterator[int]:
         yield at
     finally:
         os.close(at)
+
+
+@contextlib.contextmanager
+def scratch(prefix: str) -> Iterator[Path]:
+    """A new folder for a while. What cannot be removed from it at the end, such as files that another user made, stays
+    and is no error."""
+    place = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield place
+    finally:
+        with contextlib.suppress(OSError):
+            remove(place)
 
 
 def remove(place: Path) -> None:

@@ -3,11 +3,10 @@
 import difflib
 import math
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from evalagent.adapters import judges, worlds
+from evalagent.adapters import folders, judges, worlds
 from evalagent.adapters.files import load_prices, text_of
 from evalagent.authoring import instrumenting
 from evalagent.checks import expecting
@@ -81,10 +80,10 @@ def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path, where: str)
                 key="expected.changes",
             )
         return
-    with tempfile.TemporaryDirectory(prefix="evalagent-world-") as scratch:
-        worlds.prepare(suite.world, folder, Path(scratch))
+    with folders.scratch("evalagent-world-") as work_dir:
+        worlds.prepare(suite.world, folder, work_dir)
         try:
-            tables = worlds.snapshot(suite.world, Path(scratch))
+            tables = worlds.snapshot(suite.world, work_dir)
         except worlds.WorldDamaged as error:
             raise UsageError(f"the seeded world cannot be read: {error}", file=where, key="world") from error
     for case in cases:

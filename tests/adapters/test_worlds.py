@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalagent.adapters.folders import remove
+from evalagent.adapters.folders import remove, scratch
 from evalagent.adapters.worlds import WorldDamaged, prepare, snapshot
 from evalagent.errors import UsageError
 from evalagent.outcomes.diffing import diff
@@ -311,9 +311,9 @@ def test_folders_nested_beyond_any_stack_are_read_seeded_over_and_removed(
         assert list(rows) == [f'"{"d/" * 1500}end.txt"']
         prepare([OUT], suite_dir, work_dir)
         assert snapshot([OUT], work_dir) == {"out/": {}}
-        nest(work_dir, 1500)
-        remove(work_dir)
-        assert not work_dir.exists()
+        with scratch("evalagent-test-") as place:
+            nest(place, 1500)
+        assert not place.exists()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
