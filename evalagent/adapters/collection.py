@@ -5,7 +5,6 @@ with Collection(plan, settings) as collection:
 """
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from evalagent.adapters import docker_daemon, process_sandbox, runs, worlds
+from evalagent.adapters import docker_daemon, folders, process_sandbox, runs, worlds
 from evalagent.adapters.collector import Collector
 from evalagent.adapters.files import load_suite
 from evalagent.adapters.otlp_lines import mask_lines
@@ -92,11 +91,8 @@ class Collection:
         done = runs.load_trial(self.plan, case.id, number)
         if done is not None:
             return done.run.exit
-        with (
-            self._places,
-            tempfile.TemporaryDirectory(prefix="evalagent-trial-", ignore_cleanup_errors=True) as scratch,
-        ):
-            work = Path(scratch) / "work"
+        with self._places, folders.scratch("evalagent-trial-") as scratch:
+            work = scratch / "work"
             work.mkdir()
             run, before, after, damage = self._run(planned, work)
         if run.exit == "infrastructure":

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import yaml
 
 from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite, parse_cases, parse_suite
+from evalagent.suites.documents import read_yaml
 from evalagent.traces.anyvalues import as_text
 from evalagent.traces.masking import mask
 
@@ -77,10 +77,7 @@ def load_prices(suite: Suite, folder: Path) -> Mapping[str, Any] | None:
     if not suite.prices:
         return None
     path = folder / suite.prices
-    try:
-        table = yaml.safe_load(text_of(path))
-    except yaml.YAMLError as error:
-        raise UsageError(f"not valid YAML: {error}", file=shown(path)) from error
+    table = read_yaml(text_of(path), str(path)).value
     if not isinstance(table, dict):
         raise UsageError("expected model names with their prices", file=shown(path), line=1)
     return table

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from evalagent import suites
-from evalagent.adapters import agents, forkserver
+from evalagent.adapters import agents, folders, forkserver
 from evalagent.adapters.streams import Capture, Kept
 from evalagent.authoring import instrumenting
 from evalagent.errors import SandboxUnavailable, UsageError
@@ -65,8 +65,8 @@ def run_trial(
         agent, endpoint=endpoint, resource=resource, case_id=case.id, trial=trial, attempt=attempt
     )
     work_dir = work_dir.resolve()
-    with tempfile.TemporaryDirectory(prefix="evalagent-", ignore_cleanup_errors=True) as scratch:
-        environment = agents.environment(agent, ready, observed, env, work_dir, Path(scratch))
+    with folders.scratch("evalagent-") as scratch:
+        environment = agents.environment(agent, ready, observed, env, work_dir, scratch)
         task = json.dumps({"id": case.id, "input": case.input}).encode()
         code, timed_out, wall_s, out, err = _run(agent, ready, suite_dir, work_dir, environment, task, budgets.wall_s)
     reply = out.text().strip() or None

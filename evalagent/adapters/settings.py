@@ -27,7 +27,10 @@ def _text(value: str) -> str:
 
 
 def _path(value: str) -> Path:
-    return Path(value).expanduser()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:  # ~name of nobody
+        raise ValueError(f"no such folder: {error}") from error
 
 
 def _url(value: str) -> str:

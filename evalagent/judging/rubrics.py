@@ -11,11 +11,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalagent.errors import UsageError
 from evalagent.judging.questions import Question
+from evalagent.suites.documents import read_yaml
 
 IDS = (
     "understand",
@@ -134,11 +134,7 @@ def parse_rubric(text: str, file: str) -> Rubric:
         return Rubric(stem, hashed, text.strip())
     if suffix.lower() not in ("yaml", "yml"):
         raise UsageError("a rubric is a .yaml, .yml or .md file", file=file)
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise UsageError(f"not valid YAML: {error}", file=file, line=mark.line + 1 if mark else 0) from error
+    value = read_yaml(text, file).value
     if not isinstance(value, dict):
         raise UsageError("expected keys such as `id:`, `asks:`, `right:`, `wrong:`", file=file, line=1)
     try:
