@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalagent.adapters import pipeline, runs, settings
+from evalagent.adapters import pipeline, run_traces, runs, settings
 from evalagent.adapters.collection import Collection
 from evalagent.adapters.files import read_lines
 from evalagent.adapters.runs import RunPlan
@@ -79,7 +79,7 @@ def test_a_secret_is_nowhere_in_what_the_run_left(plan: RunPlan) -> None:
 def test_making_every_stage_again_gives_the_same_bytes(plan: RunPlan) -> None:
     files = [p for p in plan.path.glob("*") if p.is_file() and p.suffix in (".jsonl", ".html", ".md", ".xml", ".json")]
     before = {p.name: p.read_bytes() for p in files if p.name != "run.json"}
-    pipeline._traces.cache_clear()
+    run_traces._traces.cache_clear()
     for stage in (pipeline.ingest, pipeline.build_steps, pipeline.grade, pipeline.check):
         stage(plan)
     pipeline.save_verdicts(plan, (), {})
