@@ -125,7 +125,10 @@ def _fill(to: Observation, source: Observation) -> None:
     to.messages = to.messages or source.messages
     to.reply = to.reply if to.reply is not None else source.reply
     to.tools = to.tools or source.tools
-    to.arguments = to.arguments if to.arguments is not None else source.arguments
+    # OpenInference tells a single argument bare; a twin that tells it with its name says more.
+    told_bare = to.arguments is not None and not isinstance(to.arguments, dict)
+    if to.arguments is None or (told_bare and isinstance(source.arguments, dict)):
+        to.arguments = source.arguments
     to.result = to.result if to.result is not None else source.result
     to.call_id = to.call_id or source.call_id
     to.response_id = to.response_id or source.response_id

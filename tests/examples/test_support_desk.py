@@ -167,8 +167,7 @@ def test_the_spans_are_complete(observed: list[Observed]) -> None:
                 requests.update({request.id: request for request in step.reply.requests})
             else:
                 asked = requests[step.call_id]
-                # OpenInference tells a single argument bare.
-                assert step.name == asked.name and step.arguments in (asked.arguments, *asked.arguments.values())
+                assert step.name == asked.name and step.arguments == asked.arguments
                 assert step.result is not None or step.error
         assert len(requests) == sum(step.kind == "tool" for step in each.steps)
 
