@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalagent.evaluating import damaged
-from evalagent.model import Json, Ruling, Trace, Trial, Verdict
+from evalagent.model import Ruling, Trace, Trial, Verdict
 
 ORDER = (1, 4, 3)
 
@@ -76,8 +76,3 @@ def exit_of(
 def _damage(trace: Trace) -> str:
     codes = sorted({f.code for f in trace.health})
     return "no agent steps in it" if "no_agent_steps" in codes else f"damaged ({', '.join(codes)})"
-
-
-def versions(program: str, judge: str, **parts: str) -> dict[str, Json]:
-    """What judged, in one place: compared runs must agree in these or say so."""
-    return {"program": program, "judge": judge, **dict(sorted(parts.items()))}

@@ -1,7 +1,7 @@
 """Asking a model about many steps at once, outside Prefect."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from evalagent.adapters.files import load_prices
 from evalagent.adapters.reply_cache import ReplyCache
 from evalagent.adapters.settings import Settings
 from evalagent.errors import BudgetSpent, JudgeRefused, JudgeUnavailable
+from evalagent.judging.cascade import NO_USABLE_REPLY
 from evalagent.judging.deciding import Question, not_judged_verdicts
 from evalagent.judging.replies import Usage
 from evalagent.model import Json, Tokens, Verdict
@@ -68,6 +69,13 @@ class Answers:
 def why_not(error: object) -> str:
     """The reason that a step is not judged, from what its judge failed with."""
     return f"{BUDGET_SPENT if isinstance(error, BudgetSpent) else NO_ANSWER}: {error}"
+
+
+def unanswered(verdicts: Iterable[Verdict]) -> int:
+    """Steps that a judge was asked about and gave no usable answer on. Steps, not calls: a call that failed and was
+    made again with success cost nobody a verdict. A judge that says it cannot tell has answered."""
+    open_ = [v.reason for v in verdicts if v.step_id is not None and v.verdict == "not_judged"]
+    return sum(reason.startswith(NO_ANSWER) or NO_USABLE_REPLY in reason for reason in open_)
 
 
 def ask_each(judge: judges.Judge, questions: Sequence[Question], at_once: int) -> tuple[Verdict, ...]:

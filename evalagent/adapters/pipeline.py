@@ -86,12 +86,14 @@ def check(plan: RunPlan) -> dict[str, int]:
     suite = suite_of(plan)
     outcomes = {(o.case_id, o.trial): o for o in stored.outcomes(plan.path)}
     findings: list[Finding] = []
+    stdout = suite.agent.reply == "stdout"  # then that is the answer, whatever the spans hold of it
     for view in trial_views(plan):
         main = trials.main_trace(view.traces)
         for trace in view.traces:
             whole = trace is main
+            said = view.collected.run.reply if whole and stdout and view.collected else None
             findings += evaluating.examine(
-                trace,
+                replace(trace, answer=said) if said else trace,
                 expected=evaluating.expectation(view.planned.case) if whole else None,
                 checks=suite.checks,
                 outcome=outcomes.get((view.planned.case.id, view.planned.trial)) if whole else None,
@@ -155,6 +157,7 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
     findings = _by_trace(stored.findings(plan.path))
     everything: list[Verdict] = []
     model = plan.judge not in asking.WITHOUT_MODEL
+    left_open = asking.NO_ANSWER if model else asking.NO_MODEL if plan.judge == "rules" else asking.NOT_ASKED
     decided = decisions(plan, show=False)
     for trace in traces_of(plan).traces:
         decision = decided[trace.trace_id]
@@ -164,7 +167,7 @@ def save_verdicts(plan: RunPlan, answered: Iterable[Verdict], failures: Mapping[
             if at in given:
                 steps[question.step_id] = given[at]
                 continue
-            why = failures.get("/".join(at)) or (asking.NO_ANSWER if model else asking.NO_MODEL)
+            why = failures.get("/".join(at)) or left_open
             steps |= not_judged_verdicts([question], why)
         own = findings.get(trace.trace_id, [])
         everything += [steps[step.step_id] for step in trace.steps if step.step_id in steps]
@@ -249,7 +252,7 @@ def record_of(plan: RunPlan) -> RunRecord:
         verdicts=verdicts,
         trials=judged,
         rejected=len(told.receipt["rejected"]),
-        judge_failures=use.failed,
+        judge_failures=asking.unanswered(verdicts),
         floor=suite.judge.floor,
         budget_spent=spent,
     )
@@ -285,7 +288,7 @@ def scorecard(plan: RunPlan) -> dict[str, Any]:
 
 
 def report(plan: RunPlan) -> Path:
-    """All files of the run, its rows in the store, and the run marked as finished; the page's path."""
+    """All files of the run, and its rows as Parquet; the page's path."""
     record = record_of(plan)
     write_record(record, plan.path)
     runs.mark_ended(plan, record.exit_code)  # before the rows are made, since they hold it

@@ -42,12 +42,6 @@ def _url(value: str) -> str:
     return value.rstrip("/")
 
 
-def _store(value: str) -> str:
-    if not re.fullmatch(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", value):
-        raise ValueError("expected s3://bucket or s3://bucket/prefix")
-    return value.rstrip("/")
-
-
 def _switch(value: str) -> bool:
     known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     if value.lower() not in known:
@@ -112,9 +106,6 @@ class Settings:
 
     home: Path | None = _setting(
         "HOME", _path, None, "Folder for runs, warehouse and judge replies; default: .evalagent beside the suite."
-    )
-    store: str | None = _setting(
-        "STORE", _store, None, "s3://bucket/prefix that run folders are copied to; default: they stay on this machine."
     )
     judge: str = _setting(
         "JUDGE",

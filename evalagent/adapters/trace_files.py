@@ -117,7 +117,7 @@ def evaluate(
         rejected=sum(len(reading.rejected) for reading in readings),
         allow_rejected=allow_rejected,
         asked_for_rules=not model,
-        judge_failures=answers.use.failed,
+        judge_failures=asking.unanswered(verdicts),
         floor=suite.judge.floor if suite else 0.0,
         budget_spent=answers.budget_spent,
     )

@@ -128,9 +128,12 @@ def _with_history(verdict: Verdict, turn: Turn) -> Verdict:
     return replace(verdict, evidence=evidence)
 
 
+NO_USABLE_REPLY = "no usable reply from a judge"
+
+
 def _nothing(turn: Turn, question: Question, ladder: Ladder) -> Verdict:
     evidence: dict[str, object] = {"unusable": list(turn.unusable)}
-    reason = f"no usable reply from a judge: {turn.unusable[-1]}"
+    reason = f"{NO_USABLE_REPLY}: {turn.unusable[-1]}"
     if turn.held is not None:
         evidence["first_view"] = _view(turn.held)
         reason = f"{turn.held.judge} was not sure, and there was {reason}"

@@ -54,6 +54,13 @@ def test_each_agent_gets_what_it_earned(plan: RunPlan, case: str, verdict: str, 
         assert said in trial["reasons"][0]
 
 
+def test_the_answer_of_a_stdout_agent_is_what_it_printed(plan: RunPlan) -> None:
+    """Only stdout says "peeked", which the case wants stated: no span does."""
+    assert "peeked" not in (plan.path / "steps.jsonl").read_text()
+    findings = read_lines(plan.path / "findings.jsonl")
+    assert [f for f in findings if f["code"] == "missing_value"] == []
+
+
 def test_the_exit_code_is_the_agents_failure(plan: RunPlan) -> None:
     summary = json.loads((plan.path / "summary.json").read_text())
     assert summary["exit_code"] == 1

@@ -17,7 +17,6 @@ def test_an_empty_environment_gives_the_defaults() -> None:
 def test_every_setting_is_read_from_its_variable() -> None:
     said = {
         "EVALAGENT_HOME": "/data/evals",
-        "EVALAGENT_STORE": "s3://bucket/evals/",
         "EVALAGENT_JUDGE": "anthropic",
         "EVALAGENT_JUDGE_CHEAP": "small",
         "EVALAGENT_JUDGE_BASE_URL": "http://127.0.0.1:8080/",
@@ -28,7 +27,7 @@ def test_every_setting_is_read_from_its_variable() -> None:
         "EVALAGENT_WARM": "off",
     }
     settings = read_settings(said)
-    assert (settings.home, settings.store) == (Path("/data/evals"), "s3://bucket/evals")
+    assert settings.home == Path("/data/evals")
     assert (settings.judge, settings.judge_cheap) == ("anthropic", "small")
     assert settings.judge_base_url == "http://127.0.0.1:8080"
     assert (settings.judge_temperature, settings.judge_timeout_s) == (0.0, 2.5)
@@ -51,7 +50,6 @@ def test_a_named_judge_is_made_of_its_own_variables() -> None:
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
-        ("EVALAGENT_STORE", "/tmp/x"),
         ("EVALAGENT_JUDGE_BASE_URL", "localhost"),
         ("EVALAGENT_JUDGE_BASE_URL", "http://me:secret@host"),
         ("EVALAGENT_JUDGE_TIMEOUT_S", "soon"),
