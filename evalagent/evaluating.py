@@ -6,15 +6,17 @@ Who runs the agent, asks the model or stores the rows is not known here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+from evalagent.attribution.attributing import attribute
 from evalagent.attribution.effects import findings_from_outcome
 from evalagent.attribution.overruns import blamed_for_overrun
 from evalagent.checks.checking import check
-from evalagent.model import Expectation, Finding, Json, Outcome, Trace, Verdict
+from evalagent.judging.deciding import Question, decide, not_judged_verdicts
+from evalagent.model import Attribution, Expectation, Finding, Json, Outcome, Trace, Verdict
 from evalagent.outcomes.budgeting import over_budget
 from evalagent.spending import cost_of, tokens_of
-from evalagent.suites import Budgets, Case
+from evalagent.suites import Budgets, Case, Suite
 
 DAMAGED_BELOW = 0.5
 """A trace of lower quality is damaged: what fails in it is shown, but not held against the agent."""
@@ -107,3 +109,93 @@ def trace_verdict(trace: Trace, findings: Sequence[Finding], verdicts: Mapping[s
         ruling, reason = "not_judged", f"nothing found wrong; {open_steps} of {len(trace.steps)} steps not judged"
     score = {"pass": 1.0, "fail": 0.0, "not_judged": None}[ruling]
     return Verdict(trace.trace_id, None, "run", ruling, score, "unknown", judge, reason)  # type: ignore[arg-type]
+
+
+# --- traces that no trial owns -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """By what given traces are judged. Plain values, so that another process can do it."""
+
+    judge: str
+    """rules, none, or the name of a model's judge."""
+    unasked: str | None
+    """Why steps that no rule decides are not judged; None if a model is asked about them."""
+    suite: Suite | None = None
+    cases: tuple[Case, ...] = ()
+    case_key: str = ""
+    """The resource attribute that names a trace's case; without it the case with the very same input is meant."""
+
+    @property
+    def tau(self) -> float:
+        return self.suite.judge.tau if self.suite else 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A trace with what rules say of it, and the questions that they leave open."""
+
+    trace: Trace
+    findings: tuple[Finding, ...]
+    verdicts: dict[str, Verdict]
+    """By step id."""
+    questions: tuple[Question, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded:
+    """All that is said of one trace."""
+
+    trace: Trace
+    findings: tuple[Finding, ...]
+    verdicts: tuple[Verdict, ...]
+    """Of its steps in their order, then of the whole trace."""
+    attribution: Attribution
+
+
+@dataclass(slots=True)
+class Bench:
+    """Judges given traces by its terms."""
+
+    terms: Terms
+    _named: dict[str, Case] = field(init=False)
+    _asked_for: dict[str, Case] = field(init=False)
+    _skipped: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._named = {case.id: case for case in reversed(self.terms.cases)}
+        self._asked_for = {case.input: case for case in reversed(self.terms.cases) if isinstance(case.input, str)}
+        self._skipped = switched_off(self.terms.suite.checks) if self.terms.suite else ()
+
+    def examined(self, trace: Trace) -> Examined:
+        """What rules say of a trace; no step is left without a verdict if no model is asked."""
+        terms = self.terms
+        case = self._case(trace)
+        if terms.judge == "none":
+            findings = trace.health
+        else:
+            expected = expectation(case) if case else Expectation()
+            findings = examine(trace, expected=expected, checks=terms.suite.checks if terms.suite else None)
+        behaviour = case.expected.behaviour if case else None
+        show = terms.unasked is None
+        decision = decide(trace, findings, terms.tau, behaviour=behaviour, skipped=self._skipped, show=show)
+        verdicts = dict(decision.verdicts) if terms.judge != "none" else {}
+        if terms.unasked is not None:
+            return Examined(trace, findings, verdicts | not_judged_verdicts(decision.questions, terms.unasked))
+        return Examined(trace, findings, verdicts, decision.questions)
+
+    def concluded(self, examined: Examined, answers: Iterable[Verdict] = ()) -> Concluded:
+        """The trace's verdict and its causes; `answers` are the verdicts on its questions."""
+        trace, findings = examined.trace, examined.findings
+        steps = {**examined.verdicts, **{verdict.step_id or "": verdict for verdict in answers}}
+        whole = trace_verdict(trace, findings, steps, self.terms.judge)
+        verdicts = (*(steps[step.step_id] for step in trace.steps if step.step_id in steps), whole)
+        failed = True if whole.verdict == "fail" else None
+        return Concluded(trace, findings, verdicts, attribute(trace, steps, findings, failed, self.terms.tau))
+
+    def _case(self, trace: Trace) -> Case | None:
+        by = trace.resource.get(self.terms.case_key)
+        if by is not None:
+            return self._named.get(str(by))
+        return self._asked_for.get(trace.task) if trace.task else None

@@ -1,34 +1,23 @@
 """`evalagent evaluate`: traces from files, judged, and the output folder written. No run of an agent, no store."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evalagent import evaluating
-from evalagent.adapters import asking
-from evalagent.adapters.files import (
-    Input,
-    content,
-    find_inputs,
-    load_prices,
-    load_suite,
-    must_be_writable,
-    must_not_overwrite,
-)
+from evalagent.adapters import asking, trace_sources
+from evalagent.adapters.files import find_inputs, load_prices, load_suite, must_be_writable, must_not_overwrite
+from evalagent.adapters.judges import Judge
 from evalagent.adapters.outputs import discard, write_record
 from evalagent.adapters.settings import Settings
+from evalagent.adapters.trace_sources import TraceSource
 from evalagent.adapters.versions import versions
-from evalagent.attribution.attributing import attribute
 from evalagent.errors import UnreadableInput, UsageError
+from evalagent.evaluating import Bench, Concluded, Terms
 from evalagent.exits import exit_of
-from evalagent.judging.deciding import Question, decide, not_judged_verdicts
-from evalagent.model import Attribution, Expectation, Finding, Rejected, Trace, Verdict
+from evalagent.model import Trace, Verdict
 from evalagent.records import JudgeUse, RunRecord
 from evalagent.suites import Case, Suite
-from evalagent.traces.building import build
-from evalagent.traces.masking import mask, mask_log, mask_span
-from evalagent.traces.reading import Reading, read
-from evalagent.traces.receipt import receipt
+from evalagent.traces.masking import mask
 from evalagent.trials import CASE
 
 
@@ -50,97 +39,111 @@ def evaluate(
     """
     suite, cases = load_suite(suite_file) if suite_file else (None, ())
     judge = asking.chosen(judge, settings)
-    model = judge not in asking.WITHOUT_MODEL
     folder = suite_file.parent if suite_file else None
+    model = judge not in asking.WITHOUT_MODEL
     asked = asking.opened(judge, settings, settings.home, suite, folder) if model else None
     patterns = suite.secrets if suite else []
     inputs = find_inputs(paths)
     must_be_writable(out)
     must_not_overwrite(out, inputs)
-    readings = [_reading(one, patterns, format) for one in inputs]
     title = suite.name if suite else str(mask(", ".join(Path(name).name for name in paths)))
-    spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
-    logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
-    if not spans:
-        unreadable = UnreadableInput(_nothing(readings))
-        nothing = RunRecord(
-            run_id="evaluation",
-            title=title,
-            started=None,
-            traces=(),
-            findings=(),
-            verdicts=(),
-            attributions=(),
-            receipt=receipt(readings, build((), logs)),
-            judge=JudgeUse(judge),
-            versions=versions(judge),
-            exit_code=unreadable.exit_code,
-            reasons=(str(unreadable),),
-        )
-        _write(nothing, out)
-        raise unreadable
-    prices = load_prices(suite, suite_file.parent) if suite and suite_file else None
-    built = build(spans, logs, prices)
-    tau = suite.judge.tau if suite else 0.7
-    named = {case.id: case for case in reversed(cases)}
-    asked_for = {case.input: case for case in reversed(cases) if isinstance(case.input, str)}
-    found: dict[str, tuple[Finding, ...]] = {}
-    steps: dict[str, dict[str, Verdict]] = {}
-    skipped = evaluating.switched_off(suite.checks) if suite else ()
-    questions: list[Question] = []
-    for trace in built.traces:
-        by = trace.resource.get(CASE)
-        case = named.get(str(by)) if by is not None else asked_for.get(trace.task) if trace.task else None
-        findings = trace.health if judge == "none" else _examined(trace, case, suite)
-        found[trace.trace_id] = findings
-        behaviour = case.expected.behaviour if case else None
-        decision = decide(trace, findings, tau, behaviour=behaviour, skipped=skipped, show=model)
-        steps[trace.trace_id] = dict(decision.verdicts) if judge != "none" else {}
-        if model:
-            questions += decision.questions
-        else:
-            why = asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
-            steps[trace.trace_id] |= not_judged_verdicts(decision.questions, why)
-    answers = asking.ask_all(asked, questions, settings.judge_concurrency) if asked else asking.Answers()
-    for verdict in answers.verdicts:
-        steps[verdict.trace_id][verdict.step_id or ""] = verdict
-    verdicts: list[Verdict] = []
-    attributions: list[Attribution] = []
-    for trace in built.traces:
-        own, findings = steps[trace.trace_id], found[trace.trace_id]
-        whole = evaluating.trace_verdict(trace, findings, own, judge)
-        verdicts += [*(own[step.step_id] for step in trace.steps if step.step_id in own), whole]
-        attributions.append(attribute(trace, own, findings, True if whole.verdict == "fail" else None, tau))
+    unasked = None if model else asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
+    terms = Terms(judge, unasked, suite, tuple(cases), CASE)
+    prices = load_prices(suite, folder) if suite and folder else None
+    with trace_sources.opened(inputs, patterns, format, prices) as source:
+        if not source.spans_in:
+            raise _unreadable(source, title, judge, out)
+        told = _judge_all(source, terms, asked, settings.judge_concurrency)
+        record = _record(source, terms, told, title, asked, allow_rejected)
+        _write(record, out)
+    return record
+
+
+@dataclass(slots=True)
+class _Told:
+    """What was said of all traces."""
+
+    concluded: list[Concluded] = field(default_factory=list)
+    answers: asking.Answers = field(default_factory=asking.Answers)
+    duplicates: int = 0
+    logs: tuple[int, int] = (0, 0)
+
+
+def _judge_all(source: TraceSource, terms: Terms, asked: Judge | None, at_once: int) -> _Told:
+    told = _Told()
+    bench = Bench(terms)
+    for built in source.each(lambda built: built):
+        examined = [bench.examined(trace) for trace in built.traces]
+        answers: dict[str, list[Verdict]] = {}
+        if asked is not None:
+            said = asking.ask_all(asked, [q for one in examined for q in one.questions], at_once)
+            for verdict in said.verdicts:
+                answers.setdefault(verdict.trace_id, []).append(verdict)
+            told.answers = replace(said, budget_spent=told.answers.budget_spent or said.budget_spent)
+        told.concluded += [bench.concluded(one, answers.get(one.trace.trace_id, ())) for one in examined]
+        told.duplicates += built.duplicates
+        told.logs = (told.logs[0] + built.log_attached, told.logs[1] + built.log_ignored)
+    told.concluded.sort(key=lambda one: (one.trace.start_ns, one.trace.trace_id))
+    return told
+
+
+def _record(
+    source: TraceSource, terms: Terms, told: _Told, title: str, asked: Judge | None, allow_rejected: bool
+) -> RunRecord:
+    suite: Suite | None = terms.suite
+    cases: tuple[Case, ...] = terms.cases
+    traces: tuple[Trace, ...] = tuple(one.trace for one in told.concluded)
+    verdicts = tuple(verdict for one in told.concluded for verdict in one.verdicts)
     ended = exit_of(
-        traces=built.traces,
+        traces=traces,
         verdicts=verdicts,
-        rejected=sum(len(reading.rejected) for reading in readings),
+        rejected=len(source.rejected),
         allow_rejected=allow_rejected,
-        asked_for_rules=not model,
+        asked_for_rules=terms.unasked is not None,
         judge_failures=asking.unanswered(verdicts),
         floor=suite.judge.floor if suite else 0.0,
-        budget_spent=answers.budget_spent,
+        budget_spent=told.answers.budget_spent,
     )
-    record = RunRecord(
+    return RunRecord(
         run_id="evaluation",
         title=title,
         started=None,
-        traces=built.traces,
-        findings=tuple(finding for trace in built.traces for finding in found[trace.trace_id]),
-        verdicts=tuple(verdicts),
-        attributions=tuple(attributions),
-        receipt=receipt(readings, built),
-        judge=replace(answers.use, name=judge),
+        traces=traces,
+        findings=tuple(finding for one in told.concluded for finding in one.findings),
+        verdicts=verdicts,
+        attributions=tuple(one.attribution for one in told.concluded),
+        receipt=source.receipt(traces, told.duplicates, told.logs),
+        judge=replace(told.answers.use, name=terms.judge),
         cases={case.id: case for case in cases},
-        tau=tau,
+        tau=terms.tau,
         seed=suite.seed if suite else 0,
-        versions={**versions(judge), **(asked.versions() if asked else {})},
+        versions={**versions(terms.judge), **(asked.versions() if asked else {})},
         exit_code=ended.code,
         verdict=ended.verdict,
         reasons=ended.reasons,
     )
-    _write(record, out)
-    return record
+
+
+def _unreadable(source: TraceSource, title: str, judge: str, out: Path) -> UnreadableInput:
+    """What to raise when there is no span; the outputs say the same."""
+    unreadable = UnreadableInput(_nothing(source))
+    logs = source.receipt((), 0, (0, 0))["log_records"]["in"]
+    nothing = RunRecord(
+        run_id="evaluation",
+        title=title,
+        started=None,
+        traces=(),
+        findings=(),
+        verdicts=(),
+        attributions=(),
+        receipt=source.receipt((), 0, (0, logs)),
+        judge=JudgeUse(judge),
+        versions=versions(judge),
+        exit_code=unreadable.exit_code,
+        reasons=(str(unreadable),),
+    )
+    _write(nothing, out)
+    return unreadable
 
 
 def _write(record: RunRecord, out: Path) -> None:
@@ -153,28 +156,9 @@ def _write(record: RunRecord, out: Path) -> None:
         raise
 
 
-def _reading(given: Input, patterns: Sequence[str], format: str) -> Reading:
-    """What an input holds; of one that cannot be read, why. A file that was named itself must be readable."""
-    name, fault = str(mask(given.name, patterns)), given.fault
-    if not fault:
-        try:
-            return read(content(given), name, format)
-        except UsageError as error:
-            if given.named:
-                raise
-            fault = error.message
-    return Reading(name, "unknown", 0, 0, (), (), (Rejected(name, 0, fault),))
-
-
-def _examined(trace: Trace, case: Case | None, suite: Suite | None) -> tuple[Finding, ...]:
-    expected = evaluating.expectation(case) if case else Expectation()
-    return evaluating.examine(trace, expected=expected, checks=suite.checks if suite else None)
-
-
-def _nothing(readings: Sequence[Reading]) -> str:
-    rejected = [r for reading in readings for r in reading.rejected]
-    if rejected:
-        first = rejected[0]
+def _nothing(source: TraceSource) -> str:
+    if source.rejected:
+        first = source.rejected[0]
         where = f"{first.file}:{first.line}" if first.line else first.file
         return f"no span could be read: {where}: {first.reason}"
-    return f"no span in {', '.join(reading.file for reading in readings) or 'the input'}"
+    return f"no span in {', '.join(source.files) or 'the input'}"
