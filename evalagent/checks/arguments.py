@@ -71,7 +71,7 @@ def _judge(step: Step, request: ToolRequest, tools: "_Tools") -> Iterator[Findin
             {"tool": request.name, "declared": sorted(known)[:50]},
         )
         return
-    if request.truncated:
+    if request.truncated or request.arguments is None:
         return
     schema = next((t for t in step.tools if t.name == request.name), None) or tools.by_name.get(request.name)
     fault = tools.fault(schema, request.arguments, whole=True)

@@ -134,11 +134,16 @@ ML_USAGE = "mlflow.chat.tokenUsage"
 ML_MODEL = "mlflow.llm.model"
 ML_TOOLS = "mlflow.chat.tools"
 
-# --- Vercel AI SDK (5, 6, and 7 with LegacyOpenTelemetry) -----------------------------------------
+# --- Vercel AI SDK (4 to 6, and 7 with LegacyOpenTelemetry) ---------------------------------------
 
 AI_OPERATION = "ai.operationId"
 AI_FUNCTION = "ai.telemetry.functionId"
 AI_METADATA = "ai.telemetry.metadata."
+AI_CONTEXT = "ai.settings.context."  # 7
+AI_VALUE = "ai.value"
+AI_VALUES = "ai.values"
+AI_DOCUMENTS = "ai.documents"  # 6
+AI_RANKING = "ai.ranking"  # 6
 AI_PROMPT = "ai.prompt"
 AI_MESSAGES = "ai.prompt.messages"
 AI_TOOLS = "ai.prompt.tools"
@@ -179,6 +184,9 @@ PY_AGENT = "agent_name"
 PY_FINAL = "final_result"
 PY_ALL_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events")
 PY_EVENTS = "events"
+PY_NEW_MESSAGES = "pydantic_ai.new_message_index"  # where a run's own messages begin in `pydantic_ai.all_messages`
+PY_REQUEST = "model_request_parameters"
+PY_INPUTS = "inputs"  # of an embedding
 LOGFIRE_SPAN_TYPE = "logfire.span_type"
 
 # --- Claude Code (2.x) ----------------------------------------------------------------------------

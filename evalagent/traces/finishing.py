@@ -103,7 +103,7 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
     request = step.request
     asked = steps[request.llm].step_id if request is not None else step.asked_afar
     if step.virtual and request is not None:
-        executed = bool(answered) or request.answered is not None or bool(PSEUDO_TOOLS.match(step.name))
+        executed = bool(answered) or request.answered is not None or _ends(step)
         return Step(
             **common,  # type: ignore[arg-type]
             input=request.arguments,
@@ -176,13 +176,14 @@ def written(message: Message) -> dict[str, Json]:
 
 
 def _task(drafts: Drafts) -> str | None:
-    """What the outermost span says it was asked; else the first text of a user in a model call."""
+    """What the outermost span says it was asked; else the last text of a user in the first model call: what stands
+    before it is history."""
     for at in drafts.forest.roots:
         one = drafts.observations[at]
         if one.task:
             return one.task
     for step in drafts.steps:
-        said = next((m.text for m in step.core if m.role == "user" and m.text), None)
+        said = next((m.text for m in reversed(step.core) if m.role == "user" and m.text), None)
         if said:
             return said
     return None
@@ -192,13 +193,14 @@ def _answer(drafts: Drafts) -> str | None:
     """What a tool that ends the run was given, if the run ends with it; the text of the last model call without tool
     calls on which nothing depends; else of the last such call; else what the outermost span says."""
     last = max(drafts.steps, key=lambda s: (s.end, s.start, s.step_id), default=None)
-    if last is not None and last.kind == "tool" and PSEUDO_TOOLS.match(last.name):
+    if last is not None and last.kind == "tool" and _ends(last):
         given = last.request.arguments if last.virtual and last.request is not None else last.observation.arguments
-        said = [v for v in given.values() if isinstance(v, str) and v] if isinstance(given, dict) else []
-        if len(said) == 1:
-            return str(said[0])
-        if given:
-            return canonical(given)
+        said = list(given.values()) if isinstance(given, dict) else [given]
+        told = _root_answer(drafts)
+        if len(said) == 1 and isinstance(said[0], str) and said[0] and (last.virtual or not told):
+            return said[0]
+        if told or given:
+            return told or canonical(given)
     ended = sorted(
         (step.end, number)
         for number, step in enumerate(drafts.steps)
@@ -213,6 +215,12 @@ def _answer(drafts: Drafts) -> str | None:
             if chosen.end >= last_call or not _root_answer(drafts):
                 return reply.text
     return _root_answer(drafts)
+
+
+def _ends(step: Draft) -> bool:
+    """Whether a tool is one by which the model ends the run with its answer."""
+    ending = step.observation.ending if step.virtual else frozenset()
+    return bool(PSEUDO_TOOLS.match(step.name)) or step.name in ending
 
 
 def _root_answer(drafts: Drafts) -> str | None:

@@ -66,10 +66,15 @@ def _outer_steps(forest: Forest, observations: Sequence[Observation]) -> list[in
 
 def _nested_twin(outer: Observation, inner: Observation) -> bool:
     if outer.kind == inner.kind and outer.kind in _SAME:
-        return True
+        return not (inner.error and _succeeded(outer) and outer.span.scope == inner.span.scope)
     if outer.kind in _TOOLS and inner.kind in _TOOLS:
         return inner.name == outer.name or outer.name.endswith(f".{inner.name}") or inner.name == "tool.execution"
     return False
+
+
+def _succeeded(one: Observation) -> bool:
+    """Whether a call came to something: what failed inside it was an attempt, made again by whoever reports both."""
+    return one.error is None and (one.reply is not None or one.tokens is not None or one.result is not None)
 
 
 def _overlap(forest: Forest, a: int, b: int) -> bool:
@@ -120,6 +125,7 @@ def _keep(kept: dict[int, int], observations: Sequence[Observation], outer: int,
 
 def _fill(to: Observation, source: Observation) -> None:
     """What the kept span lacks, from its twin; an inner error is the call's error."""
+    to.error = to.error or (None if to.kind in _SAME and _succeeded(to) else source.error)
     to.agent = to.agent or source.agent
     to.model = to.model or source.model
     to.messages = to.messages or source.messages
@@ -133,13 +139,15 @@ def _fill(to: Observation, source: Observation) -> None:
     to.call_id = to.call_id or source.call_id
     to.response_id = to.response_id or source.response_id
     to.session = to.session or source.session
-    to.error = to.error or source.error
     to.texts = to.texts or source.texts
     to.cost_usd = to.cost_usd if to.cost_usd is not None else source.cost_usd
     if to.tokens is None:
         to.tokens = source.tokens
     elif source.tokens is not None:
         ours, theirs = to.tokens, source.tokens
+        if source.native and theirs.input is not None and theirs.output is not None:
+            # The SDK reads the usage that the model sent; OpenLLMetry adds the parts of a stream's up, one too many.
+            ours, theirs = theirs, ours
         to.tokens = Tokens(
             *(
                 a if a is not None else b

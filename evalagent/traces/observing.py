@@ -11,8 +11,11 @@ STEPS = frozenset(
 )
 CONTAINERS = frozenset({"workflow", "agent", "node", "turn"})
 CONTROL_FLOW = frozenset(
-    {"ParentCommand", "Command", "GraphInterrupt", "GraphBubbleUp", "NodeInterrupt", "Interrupt", "CancelledError"}
-)
+    {
+        "ParentCommand", "Command", "GraphInterrupt", "GraphBubbleUp", "NodeInterrupt", "Interrupt", "CancelledError",
+        "CallDeferred", "ApprovalRequired",
+    }
+)  # fmt: skip
 INTERRUPTS = frozenset({"GraphInterrupt", "NodeInterrupt", "Interrupt"})
 
 
@@ -81,6 +84,8 @@ class Observation:
     answer: str | None = None
     texts: tuple[str, ...] = ()
     """retrieval: the text of each document."""
+    ending: frozenset[str] = frozenset()
+    """llm: the tools by which the model gives its answer; nothing need run them."""
     native: bool = False
     """An SDK's own span, of which an instrumentor may have written a fuller twin."""
     aggregated: bool = False
@@ -92,4 +97,13 @@ class Observation:
 
     @property
     def has_content(self) -> bool:
-        return bool(self.messages or self.reply is not None or self.arguments is not None or self.result is not None)
+        """Whether anything of what went in and came out was captured; names and ids of calls alone are no contents."""
+        if self.arguments is not None or self.result is not None:
+            return True
+        return (self.reply is not None and _told(self.reply)) or any(_told(message) for message in self.messages)
+
+
+def _told(message: Message) -> bool:
+    return bool(message.text) or any(
+        [*(r.arguments is not None for r in message.requests), *(a.content is not None for a in message.answers)]
+    )

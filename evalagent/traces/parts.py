@@ -31,6 +31,11 @@ _ROLES = {
     "ToolMessage": "tool",
     "FunctionMessage": "tool",
 }
+_GENAI = {"role", "parts", "finish_reason"}
+_GENAI_PARTS = {
+    "tool_call": {"type", "id", "name", "arguments"},
+    "tool_call_response": {"type", "id", "response", "result"},
+}
 
 
 def role_of(value: Json, default: str = "user") -> str:
@@ -57,6 +62,11 @@ def read_message(value: Json, role: str) -> Message | None:
         return parts.message(role)
     if not isinstance(value, dict):
         return None
+    own, items = value.get("role"), value.get("parts")
+    if type(items) is list and type(own) is str and value.keys() <= _GENAI:
+        plain = _genai(own, items, role)
+        if plain is not None:
+            return plain
     if isinstance(value.get("kwargs"), dict) and ("lc" in value or "id" in value):
         names = value.get("id")
         value = {"type": names[-1] if isinstance(names, list) and names else None, **value["kwargs"]}
@@ -96,6 +106,41 @@ def read_message(value: Json, role: str) -> Message | None:
     if isinstance(value.get("function_call"), dict) and value["function_call"].get("name"):
         parts.request(value["function_call"])
     return parts.message("tool" if parts.answers and not parts.texts and not parts.requests else default)
+
+
+def _genai(own: str, items: list[Json], role: str) -> Message | None:
+    """A message of GenAI parts and nothing else, by far the most common; None where any other shape is in it, for
+    which the long way round is needed."""
+    texts: list[str] = []
+    parts: _Parts | None = None
+    for item in items:
+        if type(item) is not dict:
+            return None
+        kind = item.get("type")
+        if kind == "text":
+            content = item.get("content")
+            if type(content) is not str or len(item) != 2:
+                return None
+            if content:
+                texts.append(content)
+        elif kind in _GENAI_PARTS and item.keys() <= _GENAI_PARTS[kind]:
+            if parts is None:
+                parts = _Parts()
+            if kind == "tool_call":
+                parts.request(item)
+            else:
+                parts.answer(item)
+        else:
+            return None
+    told = role_of(own, role)
+    if parts is None:
+        if not texts or (told == "assistant" and texts[0].startswith(_CALLING)):
+            return None
+        return Message(told, texts[0] if len(texts) == 1 else "\n".join(texts))
+    if texts and texts[0].startswith(_CALLING):
+        return None
+    parts.texts = texts
+    return parts.message("tool" if parts.answers and not texts and not parts.requests else told)
 
 
 def _calls(value: Mapping[str, Json]) -> list[Json]:
@@ -162,6 +207,8 @@ class _Parts:
         parsed = parse(raw)
         identity = call.get("call_id") or call.get("id") or call.get("toolCallId") or call.get("toolUseId")
         value = {} if parsed.value is None or parsed.value == "" else parsed.value
+        if raw is None and call.get("type") == "tool_call" and "arguments" not in inner:
+            value = None  # GenAI parts without contents: that there was a call is told, with what is not
         if isinstance(name, str) and name:
             self.requests.append(ToolRequest(_string(identity), name, value, parsed.truncated))
 
@@ -216,8 +263,10 @@ class _Parts:
             )
         elif kind in ("tool_call", "tool_use", "tool-call", "function_call") or "tool.name" in item:
             self.request(item)
+        elif kind == "function" and isinstance(item.get("function"), dict):
+            self.request(item)
         elif kind in ("tool_call_response", "tool_result", "tool-result", "function_call_output"):
-            self._answer(item)
+            self.answer(item)
         elif kind in ("reasoning", "thinking", "redacted_thinking", "reasoning_content") or "reasoningContent" in item:
             return
         elif isinstance(item.get("text"), str):
@@ -234,7 +283,7 @@ class _Parts:
         elif isinstance(item.get("name"), str) and ("arguments" in item or "args" in item):
             self.request(item)
 
-    def _answer(self, item: Mapping[str, Json]) -> None:
+    def answer(self, item: Mapping[str, Json]) -> None:
         identity = next(
             (item[k] for k in ("tool_use_id", "toolCallId", "call_id", "tool_call_id", "id") if item.get(k)), None
         )

@@ -122,6 +122,7 @@ def match_requests(drafts: Drafts) -> None:
     for number, step in tools:
         if step.request is None:
             _by_name(drafts, shelves, number, step)
+    _by_spelling(drafts, [(number, step) for number, step in tools if step.request is None])
     _agent_calls(drafts)
 
 
@@ -151,6 +152,26 @@ def _by_name(drafts: Drafts, shelves: Shelves, number: int, step: Draft) -> None
                 return
 
 
+def _by_spelling(drafts: Drafts, tools: list[tuple[int, Draft]]) -> None:
+    """CrewAI shows a model `delegate_work_to_coworker` for what it runs as `Delegate work to coworker`."""
+    if not tools:
+        return
+    shelves = Shelves()
+    for step in drafts.steps:
+        for request in step.requests:
+            if not request.used:
+                for key in _keys(_plain(request.name), request.text):
+                    shelves.put(key, step.start, request)
+    for number, step in tools:
+        given, name = step.observation.arguments, _plain(step.name)
+        text = None if given is None else canonical(given)
+        found = None if text is None else shelves.take(("args", name, text), step.start)
+        same = found is not None
+        found = found or shelves.take(("name", name), step.start)
+        if found is not None:
+            _join(drafts, number, found, "name_args", 0.9 if same else 0.7)
+
+
 def _same_single(request: Request, given: object) -> bool:
     """LangChain's OpenInference spans hold the bare value of a single argument."""
     values = list(request.arguments.values()) if isinstance(request.arguments, dict) else []
@@ -160,6 +181,9 @@ def _same_single(request: Request, given: object) -> bool:
 def _join(drafts: Drafts, number: int, request: Request, rule: str, confidence: float) -> None:
     request.step = number
     drafts.steps[number].request = request
+    ran = drafts.steps[number].observation
+    if ran.arguments is None:
+        ran.arguments = request.arguments
     drafts.add(number, request.llm, rule, confidence)
 
 

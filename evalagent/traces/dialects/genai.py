@@ -156,7 +156,7 @@ def tool_call(observation: Observation, source: Source) -> None:
     observation.name = name or source.span.name.removeprefix("execute_tool ")
     observation.call_id = fields.text(attributes.get(names.TOOL_CALL_ID))
     fields.take_arguments(observation, attributes.get(names.TOOL_ARGUMENTS))
-    fields.take_result(observation, attributes.get(names.TOOL_RESULT))
+    fields.take_result(observation, attributes.get(names.TOOL_RESULT), encoded=True)
     if "(merged)" in (observation.name, source.span.name.removeprefix("execute_tool ")):
         observation.kind, observation.reason = "ignored", "merged_tool_response"
         return
@@ -191,14 +191,14 @@ def container(observation: Observation, source: Source) -> None:
         probe = fields.begin(source, "agent", "")
         from_events(probe, source, True, True)
         given, reply = probe.messages, ((probe.reply,) if probe.reply is not None else ())
-    observation.task = first_user(given)
+    observation.task = last_user(given)
     observation.answer = last_text(reply)
     observation.graph = static_edges(attributes.get(names.TL_WORKFLOW_EDGES))
 
 
-def first_user(messages: Sequence[Message]) -> str | None:
-    """The first text that a user said."""
-    return next((m.text for m in messages if m.role == "user" and m.text), None)
+def last_user(messages: Sequence[Message]) -> str | None:
+    """The last text that a user said: what stands before it is history."""
+    return next((m.text for m in reversed(messages) if m.role == "user" and m.text), None)
 
 
 def last_text(messages: Sequence[Message]) -> str | None:

@@ -1,6 +1,12 @@
-"""Pydantic AI instrumentation settings v1 to v6, also through Logfire."""
+"""Pydantic AI instrumentation settings v1 to v6, also through Logfire.
 
-from evalagent.model import Json, Span
+Seen: 0.2.20 (v1, events as an attribute and as log records), 2.68 (v2 to v6, contents on and off).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from evalagent.model import Json, Message, Span
 from evalagent.traces import attributes as names
 from evalagent.traces.dialects import fields, genai
 from evalagent.traces.observing import Observation, Source
@@ -37,7 +43,8 @@ def observe(source: Source) -> Observation:
             attributes.get(names.PY_FINAL)
         )
         history = fields.first(attributes, names.PY_ALL_MESSAGES)
-        observation.task = genai.first_user(source.reader.many(_events(history), "user")[0])
+        earlier = fields.integer(attributes.get(names.PY_NEW_MESSAGES)) or 0
+        observation.task = _task(source.reader.many(_events(history), "user")[0], earlier)
     elif span.name.startswith("running ") and span.name.endswith("tools"):
         observation.kind = "plumbing"
     elif observation.kind in ("tool", "handoff"):
@@ -46,9 +53,42 @@ def observe(source: Source) -> Observation:
         if observation.result is None:
             fields.take_result(observation, attributes.get(names.PY_RESULT))
         genai.as_handoff(observation)
-    elif observation.kind == "llm" and names.PY_EVENTS in attributes and not observation.messages:
-        _old_messages(observation, source)
+    elif observation.kind == "llm":
+        if names.PY_EVENTS in attributes and not observation.messages:
+            _old_messages(observation, source)
+        observation.ending = _output_tools(attributes.get(names.PY_REQUEST))
+    elif observation.kind == "embedding":
+        fields.take_arguments(observation, attributes.get(names.PY_INPUTS))
     return observation
+
+
+def _task(history: Sequence[Message], earlier: int) -> str | None:
+    """What this run was asked. `earlier`: so many requests and replies, in turn, are an earlier run's."""
+    replies = 0
+    asked = None
+    for message in history:
+        if message.role == "assistant":
+            replies += 1
+        elif message.role == "user" and message.text:
+            asked = message.text
+            if replies >= earlier // 2:
+                break
+    return asked
+
+
+def _output_tools(parameters: Json) -> frozenset[str]:
+    """Names of the tools by which the model gives its structured answer."""
+    if not isinstance(parameters, str) or '"output_tools":[{' not in parameters:
+        return frozenset()
+    return _named(parameters)
+
+
+@lru_cache(maxsize=16)
+def _named(parameters: str) -> frozenset[str]:
+    request = parse(parameters).value
+    tools = request.get("output_tools") if isinstance(request, dict) else None
+    listed = tools if isinstance(tools, list) else []
+    return frozenset(str(tool["name"]) for tool in listed if isinstance(tool, dict) and tool.get("name"))
 
 
 def _events(value: Json) -> Json:

@@ -1,4 +1,9 @@
-"""Vercel AI SDK 5 and 6 (`ai.*`), and 7 with LegacyOpenTelemetry; 7 itself writes GenAI spans."""
+"""Vercel AI SDK 4 to 6 (`ai.*`), 7 with LegacyOpenTelemetry, and 7 itself, whose spans are GenAI ones.
+
+Seen: ai 4.3.19, 5.0.277, 6.0.326, 7.0.173 with @ai-sdk/otel 1.0.173. Until 6 a retried model call is one span; in 4 it is
+one for each attempt. A streamed call is the parent of the tools that it asks for. Version 4 tells no usage of a stream
+(NaN on the wire) unless the provider is asked for it.
+"""
 
 from evalagent.model import Json, Span, Tokens
 from evalagent.traces import attributes as names
@@ -6,15 +11,22 @@ from evalagent.traces.dialects import fields, genai
 from evalagent.traces.observing import Observation, Source
 from evalagent.traces.unwrapping import parse
 
+_SCOPE = "gen_ai"
+_SESSION = ("sessionId", "session_id", "threadId", "thread_id", "conversationId", "conversation_id", "chatId")
+
 
 def speaks(span: Span) -> bool:
-    """Its operation id, where the span is not a GenAI one at the same time."""
-    return names.AI_OPERATION in span.attributes and names.OPERATION not in span.attributes
+    """Its operation id, where the span is not a GenAI one at the same time; or a GenAI span of version 7's scope."""
+    if names.OPERATION in span.attributes:
+        return span.scope == _SCOPE
+    return names.AI_OPERATION in span.attributes
 
 
 def observe(source: Source) -> Observation:
     """A span of the AI SDK: `….doGenerate` and `….doStream` are model calls, what is around them an agent."""
     span, attributes = source.span, source.attributes
+    if names.OPERATION in attributes:
+        return _seven(source)
     operation = str(attributes.get(names.AI_OPERATION))
     action = operation.rpartition(".")[2]
     if action in ("doGenerate", "doStream"):
@@ -30,11 +42,12 @@ def observe(source: Source) -> Observation:
     else:
         kind = "agent"
     observation = fields.begin(source, kind, span.name)
-    for key in ("sessionId", "session_id", "threadId", "conversationId"):
-        observation.session = observation.session or fields.text(attributes.get(names.AI_METADATA + key))
+    observation.session = observation.session or _session(source)
     observation.agent = fields.text(attributes.get(names.AI_FUNCTION))
-    if kind in ("llm", "embedding", "reranker"):
+    if kind == "llm":
         _model_call(observation, source)
+    elif kind in ("embedding", "reranker"):
+        _vectors(observation, source)
     elif kind == "tool":
         observation.name = fields.text(attributes.get(names.AI_TOOL_NAME)) or span.name
         observation.call_id = fields.text(attributes.get(names.AI_TOOL_ID))
@@ -51,12 +64,49 @@ def observe(source: Source) -> Observation:
     return observation
 
 
+def _seven(source: Source) -> Observation:
+    """A GenAI span of version 7, with what it adds to the convention."""
+    observation = genai.observe(source)
+    observation.session = observation.session or _session(source)
+    if source.attributes.get(names.OPERATION) == "decide":
+        observation.kind, observation.weak = "llm", False
+        genai.model_call(observation, source)
+    elif observation.kind in ("embedding", "reranker"):
+        _embedded(observation, source)
+    return observation
+
+
+def _session(source: Source) -> str | None:
+    keys = (prefix + key for prefix in (names.AI_METADATA, names.AI_CONTEXT) for key in _SESSION)
+    return fields.text(fields.first(source.attributes, keys))
+
+
+def _vectors(observation: Observation, source: Source) -> None:
+    """An embedding or a ranking: model, tokens, and the texts that went in."""
+    attributes = source.attributes
+    observation.model = fields.text(attributes.get(names.AI_MODEL)) or fields.text(attributes.get(names.REQUEST_MODEL))
+    observation.name = observation.model or source.span.name
+    observation.tokens = _tokens(observation, source)
+    _embedded(observation, source)
+
+
+def _embedded(observation: Observation, source: Source) -> None:
+    attributes = source.attributes
+    texts = fields.first(attributes, (names.AI_VALUES, names.AI_VALUE, names.AI_DOCUMENTS))
+    if texts is not None:
+        texts = [parse(text).value for text in texts] if isinstance(texts, list) else parse(texts).value
+        observation.arguments = texts[0] if isinstance(texts, list) and len(texts) == 1 else texts
+    ranking = attributes.get(names.AI_RANKING)
+    if isinstance(ranking, list):
+        observation.result = [parse(place).value for place in ranking]
+
+
 def _asked(source: Source, prompt: Json) -> str | None:
     if isinstance(prompt, dict):
         if isinstance(prompt.get("prompt"), str):
             return str(prompt["prompt"])
         given = prompt.get("messages") or prompt.get("prompt")
-        return genai.first_user(source.reader.many(given, "user")[0])
+        return genai.last_user(source.reader.many(given, "user")[0])
     return prompt if isinstance(prompt, str) else None
 
 
