@@ -42,16 +42,30 @@ class _Heap:
     events: dict[str, list[Event]] = field(default_factory=dict)
 
 
-def build(spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping[str, Json] | None = None) -> Built:
+def build(
+    spans: Sequence[Span],
+    logs: Sequence[LogRecord] = (),
+    prices: Mapping[str, Json] | None = None,
+    *,
+    repeated: Mapping[str, int] | None = None,
+    among_others: bool = False,
+) -> Built:
     """Steps and edges of every trace. `prices`: model -> {input, output, ...} in US dollars per million tokens, before
-    the public list prices."""
+    the public list prices.
+
+    Where the spans are some of many: `repeated` says of traces how many of their spans were dropped before because
+    they came again, and `among_others` that another trace has steps.
+    """
+    repeated = repeated or {}
     heaps: dict[str, _Heap] = {}
     for span in spans:
-        heap = heaps.setdefault(span.trace_id, _Heap())
+        heap = heaps.get(span.trace_id)
+        if heap is None:
+            heap = heaps[span.trace_id] = _Heap(duplicates=repeated.get(span.trace_id, 0))
         known = heap.spans.get(span.span_id)
         if known is not None:
             heap.duplicates += 1
-            if _fullness(span) <= _fullness(known):
+            if fullness(span) <= fullness(known):
                 continue
         heap.spans[span.span_id] = span
     attached = 0
@@ -69,7 +83,7 @@ def build(spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping
         strand.grouping = Grouping(strand.drafts, strand.histories.waiting)
         strand.grouping.work()
     between(strands)
-    alone = not any(strand.drafts.steps for strand in strands)
+    alone = not among_others and not any(strand.drafts.steps for strand in strands)
     traces = [finish(strand, heaps[strand.trace_id].duplicates, prices, alone) for strand in strands]
     return Built(
         tuple(sorted(traces, key=lambda t: (t.start_ns, t.trace_id))),
@@ -79,8 +93,8 @@ def build(spans: Sequence[Span], logs: Sequence[LogRecord] = (), prices: Mapping
     )
 
 
-def _fullness(span: Span) -> tuple[int, int, str]:
-    """Of two spans with one id the greater is kept: more said, later end, greater text."""
+def fullness(span: Span) -> tuple[int, int, str]:
+    """How much a span says. Of two spans with one id the greater is kept: more said, later end, greater text."""
     said = len(span.attributes) + len(span.events) + len(span.links)
     text = canonical(
         [
@@ -103,10 +117,9 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
     woods = forest(list(heap.spans.values()))
     observations = []
     for span in woods.spans:
-        extra = sorted(
-            heap.events.get(span.span_id, ()), key=lambda e: (e.time_ns, e.name, canonical(dict(e.attributes)))
-        )
-        observations.append(observe(Source(span, (*span.events, *extra), reader)))
+        extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in heap.events.get(span.span_id, ())}
+        events = (*span.events, *(extra[said] for said in sorted(extra)))  # a record that came again is the same event
+        observations.append(observe(Source(span, events, reader)))
     drafts = draft(woods, observations)
     match_requests(drafts)
     return Strand(trace_id, drafts)

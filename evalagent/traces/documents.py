@@ -35,14 +35,26 @@ class Document(NamedTuple):
     inside: bool = False
 
 
+class Sight:
+    """Whether what was read of a text may depend on what follows it: a value that has begun and not ended."""
+
+    def __init__(self) -> None:
+        self.open = False
+
+
 _TOKEN = re.compile(
     rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|[\[\]{}"]|\n\{\s*"[rR]esource_?(?:[sS]pans|[lL]ogs|[mM]etrics)"'
 )
 _BLANK = re.compile(rb"(?:[ \t\r\n\x00\x1e]++|\xef\xbb\xbf)*+")
 
 
-def documents(text: bytes) -> Iterator[Document]:
-    """Every value of the text in order; a value that could not be read is a Fault."""
+def documents(text: bytes, sight: Sight | None = None) -> Iterator[Document]:
+    """Every value of the text in order; a value that could not be read is a Fault.
+
+    Where the text is a piece of a larger one, cut at line ends, `sight` is told whether the next piece would change
+    what is read of this one.
+    """
+    sight = sight or Sight()
     size = len(text)
     position, line, stop, row_start = 0, 1, -1, 0
     patience = _PATIENCE * size + 65536
@@ -54,6 +66,7 @@ def documents(text: bytes) -> Iterator[Document]:
         blank = _BLANK.match(text, position)
         before, position = position, blank.end() if blank else position
         if position >= size:
+            sight.open = sight.open or cut
             return
         line += text.count(b"\n", before, position)
         if position > stop:
@@ -76,6 +89,7 @@ def documents(text: bytes) -> Iterator[Document]:
             end, looked = _end(text, position)
             if end is None:
                 patience -= looked - position
+                sight.open = sight.open or looked >= size or patience <= 0
                 reason = "the value is cut off" if looked >= stop else reason
                 cut = cut or looked > stop
         piece = text[position : stop if end is None else end]

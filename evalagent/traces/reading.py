@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evalagent.model import Json, LogRecord, Rejected, Span
 from evalagent.traces import jaeger, otlp_json, otlp_protobuf, sdk_dump, transcripts
-from evalagent.traces.documents import Document, Fault, documents, exact
+from evalagent.traces.documents import Document, Fault, Sight, documents, exact
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import InexactId
 from evalagent.traces.masking import mask
@@ -21,6 +21,8 @@ FORMATS: Mapping[str, frozenset[str]] = {
 }
 """What may be asked for → the shapes that are taken. Jaeger's newer answers are OTLP; OpenInference is a dialect that
 comes as OTLP or as Phoenix prints it."""
+NO_TRACE_FILE = "no trace file: neither text nor OTLP protobuf"
+EMPTY_FILE = "the file is empty"
 _BLANK = b" \t\r\n\0"
 _WRAPPERS = ("trace", "result", "data", "traces")
 
@@ -59,10 +61,14 @@ def read(data: bytes, file: str, format: str = "auto") -> Reading:
         _read_protobuf(content, parts, harvest)
     else:
         lines = _read_text(content, harvest, FORMATS[format])
+    return _reading(harvest, len(data), lines)
+
+
+def _reading(harvest: Harvest, size: int, lines: int) -> Reading:
     return Reading(
         file=harvest.file,
         format="+".join(sorted(harvest.formats)) or "unknown",
-        bytes=len(data),
+        bytes=size,
         lines_in=lines,
         spans=tuple(harvest.spans),
         logs=tuple(harvest.logs),
@@ -93,20 +99,20 @@ def _read_text(content: bytes, harvest: Harvest, shapes: frozenset[str]) -> int:
     """Read a text; the number of its lines that are not blank."""
     if not content[:4096].strip(_BLANK) and not content.strip(_BLANK):  # the second copies the content, the first not
         if not harvest.rejected:
-            harvest.reject("the file is empty", 0)
+            harvest.reject(EMPTY_FILE, 0)
         return 0
-    if b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"PAR1", b"%PDF", b"\x89PNG"):
-        harvest.reject("no trace file: neither text nor OTLP protobuf", 0)
+    if is_binary(content):
+        harvest.reject(NO_TRACE_FILE, 0)
         return 1
-    dispatch = _Dispatch(harvest, shapes)
-    for document in documents(content):
-        harvest.line = document.line
-        if isinstance(document.value, Fault):
-            harvest.reject(document.value.reason)
-        else:
-            dispatch.document(document)
-    dispatch.close()
-    return _lines(content)
+    text = _Text(harvest, shapes)
+    text.read(content)
+    text.close()
+    return text.lines
+
+
+def is_binary(content: bytes) -> bool:
+    """Whether this is no text, by how it begins."""
+    return b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"PAR1", b"%PDF", b"\x89PNG")
 
 
 def _lines(content: bytes) -> int:
@@ -118,6 +124,73 @@ def _lines(content: bytes) -> int:
         count += end > position and (content[position] > 32 or not content[position:end].isspace())
         position = end + 1
     return count
+
+
+class _Text:
+    """Reads the pieces of a text in order."""
+
+    def __init__(self, harvest: Harvest, shapes: frozenset[str]) -> None:
+        self.harvest = harvest
+        self.dispatch = _Dispatch(harvest, shapes)
+        self.sight = Sight()
+        self.lines = 0
+        """Lines that are not blank."""
+
+    def read(self, piece: bytes, before: int = 0) -> None:
+        """Read a piece; `before` lines of the file stand before it."""
+        self.sight = Sight()
+        for document in documents(piece, self.sight):
+            self.harvest.line = before + document.line
+            if isinstance(document.value, Fault):
+                self.harvest.reject(document.value.reason)
+            else:
+                self.dispatch.document(document)
+        self.lines += _lines(piece)
+
+    def close(self) -> None:
+        self.dispatch.close()
+
+
+class PieceReader:
+    """Reads a large text piece by piece, cut at line ends: what is read is what `read` makes of the whole.
+
+    `before`: lines of the file before the first piece.
+    """
+
+    def __init__(self, file: str, format: str = "auto", before: int = 0) -> None:
+        self._harvest = Harvest(mask(file))
+        self._text = _Text(self._harvest, FORMATS[format])
+        self._before = before
+
+    def read(self, piece: bytes) -> Reading:
+        """What this piece held; its `bytes` are those of the piece."""
+        self._text.lines = 0
+        self._text.read(piece, self._before)
+        self._before += piece.count(b"\n")
+        return self._taken(len(piece))
+
+    def close(self) -> Reading:
+        """What is known at the end only: messages that stand one a line are one transcript."""
+        self._text.close()
+        self._text.lines = 0
+        return self._taken(0)
+
+    @property
+    def open(self) -> bool:
+        """Whether the last piece ended in the middle of a value: it is to be read again together with the next."""
+        return self._text.sight.open
+
+    @property
+    def conversing(self) -> bool:
+        """Whether messages were met: of these one reader must see all pieces, since equal ones are told apart by their
+        order in the file."""
+        return "messages" in self._harvest.formats or bool(self._text.dispatch.loose)
+
+    def _taken(self, size: int) -> Reading:
+        harvest = self._harvest
+        taken = _reading(harvest, size, self._text.lines)
+        del harvest.spans[:], harvest.logs[:], harvest.rejected[:]
+        return taken
 
 
 class _Dispatch:
