@@ -1,7 +1,7 @@
 """Vercel AI SDK 4 to 6 (`ai.*`), 7 with LegacyOpenTelemetry, and 7 itself, whose spans are GenAI ones.
 
-Seen: ai 4.3.19, 5.0.277, 6.0.326, 7.0.173 with @ai-sdk/otel 1.0.173. Until 6 a retried model call is one span; in 4 it is
-one for each attempt. A streamed call is the parent of the tools that it asks for. Version 4 tells no usage of a stream
+Seen: ai 4.3.19, 5.0.277, 6.0.326, 7.0.173 with @ai-sdk/otel 1.0.173. A retried model call is one span from 5 on, and
+one for each attempt in 4. A streamed call is the parent of the tools that it asks for. 4 tells no usage of a stream
 (NaN on the wire) unless the provider is asked for it.
 """
 
