@@ -108,7 +108,7 @@ class ToolRequest:
     id: str | None
     name: str
     arguments: Json
-    """Parsed where it was JSON; the raw text where it was not."""
+    """Parsed where it was JSON; the raw text where it was not; None where they were not captured."""
     truncated: bool = False
     """The arguments were cut by a limit of the trace: no fault of the agent's."""
 

@@ -11,6 +11,8 @@ from evalagent.traces.unwrapping import canonical, collapsed
 
 _WINDOW_NS = 600 * 1_000_000_000
 _HOPS = 256
+_WALKED = 20_000
+"""Steps looked at to find one parent behind another."""
 
 
 @dataclass(slots=True)
@@ -39,7 +41,8 @@ class Strand:
 
 def orphan_tools(strands: list[Strand]) -> None:
     """A trace of tools alone is the lost part of another: joined by the call's id, or by name and arguments where these
-    are unique within the service and ten minutes."""
+    are unique within the service and ten minutes. So is a tool that ran only in a later trace of its session."""
+    _allowed_later(strands)
     lost = [s for s in strands if s.drafts.steps and all(d.kind in ("tool", "handoff") for d in s.drafts.steps)]
     if not lost:
         return
@@ -80,6 +83,27 @@ def orphan_tools(strands: list[Strand]) -> None:
                 break
 
 
+def _allowed_later(strands: list[Strand]) -> None:
+    """A call that had to wait (for a person's leave, for an answer from outside) runs in a later trace of its session,
+    before any model call: the call's id tells who asked."""
+    for members in _sessions(strands):
+        asked: dict[str, tuple[Strand, Draft, Request]] = {}
+        for strand in members:
+            for step in strand.drafts.steps:
+                known = asked.get(step.observation.call_id or "") if step.kind in ("tool", "handoff") else None
+                if known is None or step.request is not None or known[2].name != step.name:
+                    continue
+                home, caller, request = known
+                if not request.used:
+                    request.foreign = (strand.trace_id, step.step_id)
+                step.asked_afar = caller.step_id
+                step.afar.append(Edge(caller.step_id, "call", 1.0, home.trace_id))
+            for step in strand.drafts.steps:
+                for request in step.requests:
+                    if request.id:
+                        asked[request.id] = (strand, step, request)
+
+
 def _keys(strand: Strand, step: Draft) -> list[tuple[str, ...]]:
     keys: list[tuple[str, ...]] = []
     if step.observation.call_id:
@@ -100,22 +124,60 @@ def between(strands: list[Strand]) -> None:
                 if request.foreign is not None:
                     trace, step = request.foreign
                     strand.drafts.steps[number].afar.append(Edge(step, "data", 1.0, trace))
-    _one_session(strands)
+    for members in _sessions(strands):
+        _histories(members)
+        _answers(members)
+        _resumes(members)
     _links(strands)
+    _reduce(strands)
 
 
-def _one_session(strands: list[Strand]) -> None:
+def _sessions(strands: list[Strand]) -> list[list[Strand]]:
+    """The sessions of more than one trace, each in order of start."""
     sessions: dict[str, list[Strand]] = {}
     for strand in strands:
         session = strand.session
         if session:
             sessions.setdefault(session, []).append(strand)
-    for members in sessions.values():
-        if len(members) > 1:
-            members.sort(key=lambda s: (s.start, s.trace_id))
-            _histories(members)
-            _answers(members)
-            _resumes(members)
+    return [sorted(m, key=lambda s: (s.start, s.trace_id)) for m in sessions.values() if len(m) > 1]
+
+
+def _reduce(strands: list[Strand]) -> None:
+    """Drop each parent in another trace that stands behind another parent of the same step."""
+    if not any(step.afar for strand in strands for step in strand.drafts.steps):
+        return
+    home = {(strand.trace_id, step.step_id): (strand, step) for strand in strands for step in strand.drafts.steps}
+    for strand in strands:
+        for step in strand.drafts.steps:
+            if step.afar and len(step.afar) + len(step.parents) > 1:
+                far = [(e.trace_id or strand.trace_id, e.step_id) for e in step.afar]
+                behind = _behind(strand, step, set(far), home)
+                step.afar = [edge for edge, key in zip(step.afar, far, strict=True) if key not in behind]
+
+
+def _behind(
+    strand: Strand, step: Draft, far: set[tuple[str, str]], home: dict[tuple[str, str], tuple[Strand, Draft]]
+) -> set[tuple[str, str]]:
+    """Which of a step's far parents another of its parents depends on, as far as a bounded walk back tells."""
+    floor = min((home[key][1].start for key in far if key in home), default=0)
+    found: set[tuple[str, str]] = set()
+    seen = {(strand.trace_id, step.step_id)}
+    todo = [above for parent in _above(strand, step) if parent in home for above in _above(*home[parent])]
+    while todo and len(seen) < _WALKED:
+        key = todo.pop()
+        if key in seen or key not in home:
+            continue
+        seen.add(key)
+        if key in far:
+            found.add(key)
+        if home[key][1].start >= floor:
+            todo.extend(_above(*home[key]))
+    return found
+
+
+def _above(strand: Strand, step: Draft) -> list[tuple[str, str]]:
+    own = [(strand.trace_id, strand.drafts.steps[parent].step_id) for parent in step.parents]
+    return own + [(edge.trace_id or strand.trace_id, edge.step_id) for edge in step.afar]
 
 
 def _histories(members: list[Strand]) -> None:

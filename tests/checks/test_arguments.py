@@ -47,11 +47,13 @@ def test_arguments_that_keep_the_schema_pass(arguments: Json) -> None:
     assert findings(arguments) == []
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"locker": 88}, {"parcel_id": "PX-4711", "locker": 88, "x": 1}, "{not json", None]
-)
+@pytest.mark.parametrize("arguments", [{"locker": 88}, {"parcel_id": "PX-4711", "locker": 88, "x": 1}, "{not json"])
 def test_missing_unknown_and_unreadable_arguments_are_named(arguments: Json) -> None:
     assert [f.code for f in findings(arguments)] == ["argument_schema"]
+
+
+def test_arguments_that_were_not_captured_break_no_schema() -> None:
+    assert findings(None) == []
 
 
 def test_arguments_that_the_trace_cut_are_never_held_against_the_agent() -> None:
