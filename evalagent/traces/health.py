@@ -126,7 +126,7 @@ def _of_steps(trace_id: str, steps: Sequence[Step], found: list[Finding]) -> flo
             cost += 0.3 / count
             message = f"JSON of {step.kind} {step.name} was cut; what is missing is no fault of the agent's"
             found.append(Finding(trace_id, step.step_id, "truncated_json", "warning", message))
-    silent = [s.step_id for s in steps if s.kind in _MEANT and not s.content]
+    silent = [s.step_id for s in steps if s.kind in _MEANT and not s.content and not s.error]
     if silent:
         cost += 0.4 * len(silent) / count
         found.append(
@@ -137,7 +137,12 @@ def _of_steps(trace_id: str, steps: Sequence[Step], found: list[Finding]) -> flo
             )
         )  # fmt: skip
     calls = [s for s in steps if s.kind == "llm"]
-    unpriced = [s.step_id for s in calls if s.tokens is None or s.tokens.input is None or s.tokens.output is None]
+    unpriced = [
+        s.step_id
+        for s in calls
+        if (s.tokens is None or s.tokens.input is None or s.tokens.output is None)
+        and not (s.error and s.reply is None)  # a call that failed was told no usage
+    ]
     if unpriced:
         cost += 0.05 * len(unpriced) / len(calls)
         found.append(
