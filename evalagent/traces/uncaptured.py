@@ -1,6 +1,6 @@
 """Who called whom where contents were not captured: by order of start in one container.
 
-Rules (confidence): nearest_llm (0.6), turn (0.6).
+Rules (confidence): nearest_llm (0.6), turn (0.6), retry (0.6).
 """
 
 from bisect import bisect_right
@@ -47,7 +47,7 @@ def join_uncaptured(drafts: Drafts, waiting: dict[int, list[tuple[int, str, floa
                 if forest.leave[steps[tool].at] > forest.enter[steps[tool].at]:
                     waiting.setdefault(steps[tool].at, []).append((number, "agent_result", 0.6))
             if not ran and before.end <= step.start + slack:
-                drafts.add(number, earlier, "turn", 0.6)
+                drafts.add(number, earlier, "retry" if before.observation.error else "turn", 0.6)
 
 
 def _holders(drafts: Drafts) -> list[int]:
