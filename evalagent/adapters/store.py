@@ -1,104 +1,41 @@
-"""The DuckDB warehouse over all run folders of a home.
+"""The DuckDB warehouse over all run folders of a home."""
 
-One process may write a DuckDB file, and while it does nobody else can even read it; so every use opens late behind a
-file lock and closes early. The lock file names its holder, for the message of those who waited in vain.
-"""
-
-import contextlib
-import os
-import socket
 import tempfile
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import orjson
-from filelock import FileLock, Timeout
 
+from evalagent.adapters.database import DAMAGE, WAIT_S, Database, config, quoted, reason
 from evalagent.adapters.files import dump, read_lines
 from evalagent.adapters.runs import read_run
-from evalagent.errors import StoreBusy, Terminal, UsageError
-
-WAIT_S = 120.0
-"""How long a writer waits for another one. Loading a run takes seconds."""
-
-_AGAIN_S = 0.2
-_LATER = "then try again; `evalagent store rebuild` loads the runs that are missing"
-_DAMAGE = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
-"""What a file that is damaged shows as, beside the bare duckdb.Error; a wrong query shows as none of these."""
+from evalagent.errors import Terminal, UsageError
 
 TABLES = ("runs", "trials", "spans", "steps", "edges", "findings", "verdicts", "attributions", "outcomes")
+TRACES = "traces.duckdb"
+"""The file of the trace store, beside the warehouse."""
 
 
 class Store:
     """The warehouse of one home; opened anew for each use."""
 
     def __init__(self, home: Path, wait_s: float = WAIT_S) -> None:
-        self.path = home / "warehouse.duckdb"
-        self._wait_s = wait_s
-        self._lock = FileLock(home / "warehouse.lock", thread_local=False)
-        self._holder = home / "warehouse.holder"
+        self._database = Database(
+            home / "warehouse.duckdb",
+            "schema.sql",
+            later="then try again; `evalagent store rebuild` loads the runs that are missing",
+            mended="move it away and `evalagent store rebuild`",
+            wait_s=wait_s,
+        )
+        self.path = self._database.path
 
-    @contextlib.contextmanager
-    def connection(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The database with its schema, held alone until the block ends.
-
-        StoreBusy if another process keeps it for longer than `wait_s`. Terminal if it is damaged, however late in the
-        block that shows.
-        """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        deadline = time.monotonic() + self._wait_s
-        with self._alone():
-            connection = self._connect(read_only, deadline)
-            try:
-                if not read_only:
-                    connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
-                yield connection
-            except duckdb.Error as error:
-                raise self._damaged(error) from error
-            finally:
-                with contextlib.suppress(duckdb.Error):  # a damaged one may fail again; it is told already
-                    connection.close()
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        try:
-            self._lock.acquire(timeout=self._wait_s)
-        except Timeout as error:
-            raise StoreBusy(f"{self.path} is held by {self.holder()}; {_LATER}") from error
-        try:
-            self._holder.write_text(f"process {os.getpid()} on {socket.gethostname()} since {_now()}")
-            yield
-        finally:
-            if self._lock.lock_counter == 1:  # a rebuild holds it over many loads
-                with contextlib.suppress(OSError):
-                    self._holder.unlink()
-            self._lock.release()
-
-    def holder(self) -> str:
-        try:
-            return self._holder.read_text() or "another process"
-        except OSError:
-            return "another process"
-
-    def _connect(self, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
-        while True:
-            try:
-                return duckdb.connect(str(self.path), read_only=read_only, config=_config())
-            except duckdb.Error as error:
-                # a foreign program, such as the duckdb shell, does not know our lock file
-                if not isinstance(error, duckdb.IOException) or "lock" not in str(error).lower():
-                    raise self._damaged(error) from error
-                if time.monotonic() >= deadline:
-                    raise StoreBusy(f"{self.path} is open in another program; close it there, {_LATER}") from error
-            time.sleep(_AGAIN_S)
-
-    def _damaged(self, error: duckdb.Error) -> Terminal:
-        return Terminal(f"{self.path} cannot be used ({_reason(error)}); move it away and `evalagent store rebuild`")
+    def connection(self, *, read_only: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        """The database with its schema, held alone until the block ends: see `Database.connection`."""
+        return self._database.connection(read_only=read_only)
 
     def load(self, folder: Path) -> dict[str, int]:
         """Put a run folder's rows in place of whatever the store holds of that run; rows per table."""
@@ -118,9 +55,7 @@ class Store:
                 except duckdb.Error as error:
                     if _readable(source):
                         raise
-                    raise Terminal(
-                        f"{source} is damaged, so that the run cannot be loaded: {_reason(error)}"
-                    ) from error
+                    raise Terminal(f"{source} is damaged, so that the run cannot be loaded: {reason(error)}") from error
                 row = connection.execute(f"SELECT count(*) FROM {table} WHERE run_id = ?", [run_id]).fetchone()  # noqa: S608
                 counts[table] = row[0] if row else 0
             connection.execute("COMMIT")
@@ -131,10 +66,8 @@ class Store:
         for those that cannot be."""
         loaded: dict[str, int] = {}
         failed: list[str] = []
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._alone():
-            for leftover in (self.path, self.path.with_suffix(".duckdb.wal")):
-                leftover.unlink(missing_ok=True)
+        with self._database.alone():
+            self._database.remove()
             for told in sorted((home / "runs").glob("*/run.json")):
                 try:
                     loaded[told.parent.name] = sum(self.load(told.parent).values())
@@ -155,33 +88,20 @@ class Store:
                 cursor = connection.execute(sql)
                 return [column[0] for column in cursor.description or ()], cursor.fetchall()
             except duckdb.Error as error:
-                if type(error) is duckdb.Error or isinstance(error, _DAMAGE):
+                if type(error) is duckdb.Error or isinstance(error, DAMAGE):
                     raise
                 raise UsageError(
-                    f"{_reason(error)}; the tables are {', '.join(TABLES)}, failing_steps", key="SQL"
+                    f"{reason(error)}; the tables are {', '.join(TABLES)}, failing_steps", key="SQL"
                 ) from error
-
-
-def _config() -> dict[str, str | bool | int | float | list[str]]:
-    """No extension is fetched: nothing here needs one, and offline the attempt takes seconds to fail."""
-    return {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "threads": "2"}
-
-
-def _reason(error: duckdb.Error) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _readable(parquet: Path) -> bool:
     try:
-        with duckdb.connect(config=_config()) as connection:
+        with duckdb.connect(config=config()) as connection:
             connection.execute("SELECT * FROM read_parquet(?)", [str(parquet)]).fetchmany(1)
     except duckdb.Error:
         return False
     return True
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def write_parquet(folder: Path, span_rows: Iterable[Mapping[str, Any]] | None = None) -> None:
@@ -204,7 +124,7 @@ def write_parquet(folder: Path, span_rows: Iterable[Mapping[str, Any]] | None = 
         tables["spans"] = [dict(row) for row in span_rows]
     out = folder / "parquet"
     out.mkdir(exist_ok=True)
-    with duckdb.connect(config=_config()) as connection:
+    with duckdb.connect(config=config()) as connection:
         connection.execute(files("evalagent.adapters").joinpath("schema.sql").read_text())
         for table, rows in tables.items():
             numbered = [{"number": n, **row, "run_id": run_id} for n, row in enumerate(rows)]
@@ -262,11 +182,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[str
         shape = ", ".join(f"{name!r}: {kind!r}" for name, kind in columns.items())
         connection.execute(
             f"COPY (SELECT * FROM read_json(?, format = 'newline_delimited', columns = {{{shape}}}, "  # noqa: S608
-            f"maximum_object_size = 268435456)) TO '{_quoted(whole)}' (FORMAT parquet, COMPRESSION zstd)",
+            f"maximum_object_size = 268435456)) TO '{quoted(whole)}' (FORMAT parquet, COMPRESSION zstd)",
             [str(lines)],
         )
         whole.replace(target)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")
