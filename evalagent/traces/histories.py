@@ -9,7 +9,7 @@ from collections import deque
 
 from evalagent.model import Message, ToolAnswer
 from evalagent.traces.drafts import Draft, Drafts, Request
-from evalagent.traces.producers import CANDIDATES, Producers
+from evalagent.traces.producers import CANDIDATES, Producers, Sighting
 from evalagent.traces.unwrapping import canonical, collapsed, plain
 
 _SHORT = 4
@@ -35,6 +35,7 @@ class Histories:
             if step.kind in ("tool", "handoff") and not step.virtual and step.observation.call_id
         }
         self._first_seen: dict[int, int] = {}
+        self._sightings: dict[int, Sighting] = {}
         self._open: dict[int, deque[Request | None]] = {}
         self._given: dict[int, list[tuple[int, str, float]]] = {}
         self.unknown: list[tuple[int, Message]] = []
@@ -62,12 +63,13 @@ class Histories:
                     self._by_text.setdefault(text, []).append((step.start, number))
                     self._producers.put(text, step.start, step.end, number)
             elif one.result is not None or one.texts or one.answer:
-                outputs = one.texts or ((plain(one.result),) if one.result is not None else (one.answer or "",))
+                result = plain(one.result) if one.result is not None else None
+                outputs = one.texts or ((one.answer or "") if result is None else result,)
                 for output in outputs:
                     if output:
                         self._producers.put(output, step.start, step.end, number)
-                if one.result is not None:
-                    self._results.setdefault(plain(one.result), []).append((step.end, number))
+                if result is not None:
+                    self._results.setdefault(result, []).append((step.end, number))
 
     def read(self) -> None:
         """Add every edge that messages show."""
@@ -202,6 +204,7 @@ class Histories:
             if tool is not None:
                 self._edge(number, tool, "result_id", 1.0)
                 self._drafts.steps[tool].answered_in.append(number)
+                self._returned(tool, answer)
                 return opened
         told = self._told(number, step, answer) if answer.id is None else False
         if request is None and opened:
@@ -256,17 +259,26 @@ class Histories:
             self._edge(number, request.step, rule, confidence)
             step.answered_in.append(number)
             step.readers.append(number)
-            if step.virtual and step.answer is None:
-                step.answer = answer.content
-                text = plain(answer.content)
-                if text:
-                    self._producers.put(text, step.start, step.end, request.step)
+            self._returned(request.step, answer)
             if not step.virtual and self._drafts.forest.leave[step.at] > self._drafts.forest.enter[step.at]:
                 self.waiting.setdefault(step.at, []).append((number, "agent_result", 0.9))
         elif request.container is not None:
             self.waiting.setdefault(request.container, []).append((number, "agent_result", 0.9))
         elif request.foreign is not None:
             self.far_answers.append((number, request))
+
+    def _returned(self, number: int, answer: ToolAnswer) -> None:
+        """What a tool gave back, where only the history tells."""
+        step = self._drafts.steps[number]
+        if step.virtual and step.answer is None:
+            step.answer = answer.content
+        elif not step.virtual and step.observation.result is None:
+            step.observation.result = answer.content
+        else:
+            return
+        text = plain(answer.content)
+        if text:
+            self._producers.put(text, step.start, step.end, number)
 
     def _by_result(self, number: int, step: Draft, answer: ToolAnswer) -> None:
         known = self._results.get(plain(answer.content), ())
@@ -289,7 +301,8 @@ class Histories:
         seen = self._first_seen.setdefault(id(message), step.start)
         if not message.text or message.role == "assistant":
             return
-        for text in self._producers.inside(message.text):
+        sighting = self._sightings[id(message)] = self._producers.again(message.text, self._sightings.get(id(message)))
+        for text in sighting.found:
             if not self._producers.makers(text, seen):
                 continue
             for maker in self._producers.makers(text, step.start):

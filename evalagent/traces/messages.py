@@ -27,6 +27,8 @@ class Reader:
 
     def intern(self, message: Message) -> Message:
         """The one object that stands for this message."""
+        if not message.requests and not message.answers:
+            return self._messages.setdefault((message.role, message.text), message)
         key = (
             message.role,
             message.text,

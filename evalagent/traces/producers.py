@@ -1,7 +1,8 @@
 """Texts that steps put out, found again in what later steps were given."""
 
 import re
-from bisect import bisect_right, insort
+from bisect import bisect_right
+from dataclasses import dataclass
 
 from evalagent.traces.unwrapping import collapsed
 
@@ -10,7 +11,18 @@ _ANCHOR = 12
 CANDIDATES = 16
 """At most so many makers, and outputs that begin alike, are looked at for one text."""
 _ALIKE = 256
+_SINCE = 64
+"""So many new outputs are looked for one by one in a text that was searched before; for more it is searched anew."""
 _WORD = re.compile(r"\w+")
+
+
+@dataclass(slots=True)
+class Sighting:
+    """What was found in a text when `known` outputs were known; `whole` is the text, collapsed."""
+
+    known: int
+    whole: str
+    found: list[str]
 
 
 class Producers:
@@ -22,6 +34,8 @@ class Producers:
 
     def __init__(self) -> None:
         self._texts: dict[str, list[tuple[int, int, int]]] = {}
+        self._order: list[str] = []
+        self._loose: set[str] = set()
         self._anchors: dict[int, dict[str, list[tuple[str, int]]]] = {}
 
     def put(self, text: str, start: int, end: int, number: int) -> None:
@@ -32,8 +46,12 @@ class Producers:
         known = self._texts.get(text)
         if known is None:
             known = self._texts[text] = []
+            self._order.append(text)
             self._anchor(text)
-        insort(known, (end, start, number))
+        entry = (end, start, number)
+        if known and entry < known[-1]:
+            self._loose.add(text)
+        known.append(entry)
 
     def _anchor(self, text: str) -> None:
         word = _WORD.search(text)
@@ -50,12 +68,26 @@ class Producers:
     def makers(self, text: str, moment: int) -> list[int]:
         """Of the steps with exactly this output that had ended by then, the latest and those at the same time."""
         known = self._texts.get(text)
+        if known and text in self._loose:
+            known.sort()
+            self._loose.discard(text)
         upto = bisect_right(known, (moment, moment, 1 << 62)) if known else 0
         if not known or not upto:
             return []
         near = known[max(0, upto - CANDIDATES) : upto]
         latest = max(start for _, start, _ in near)
         return [number for end, start, number in near if end > latest or start == latest]
+
+    def again(self, text: str, last: Sighting | None) -> Sighting:
+        """What `inside` finds in a text that may have been searched before: only outputs put in since then can change
+        that, and only if they stand in it."""
+        if last is not None:
+            since = self._order[last.known :] if len(self._order) - last.known <= _SINCE else None
+            if since is not None and not any(new in last.whole for new in since):
+                last.known = len(self._order)
+                return last
+        whole = collapsed(text)
+        return Sighting(len(self._order), text if whole == text else whole, self.inside(text))
 
     def inside(self, text: str) -> list[str]:
         """The outputs that stand in a text, as a line of it or as a part of 12 characters or more; not those that stand
@@ -69,13 +101,16 @@ class Producers:
         if whole in self._texts:
             found[whole] = None
         upto = -1
-        for word in _WORD.finditer(whole) if self._anchors else ():
+        # An output told apart by a longer anchor has filled the bucket of its first 12 characters before.
+        shortest = self._anchors.get(_ANCHOR, {})
+        for word in _WORD.finditer(whole) if shortest else ():
             at = word.start()
-            for size, anchors in self._anchors.items():
-                for known, lead in anchors.get(whole[at : at + size], ()):
-                    if at >= lead and at - lead + len(known) > upto and whole.startswith(known, at - lead):
-                        found[known] = None
-                        upto = at - lead + len(known)
+            if whole[at : at + _ANCHOR] in shortest:
+                for size, anchors in self._anchors.items():
+                    for known, lead in anchors.get(whole[at : at + size], ()):
+                        if at >= lead and at - lead + len(known) > upto and whole.startswith(known, at - lead):
+                            found[known] = None
+                            upto = at - lead + len(known)
             if len(found) >= 4 * CANDIDATES:
                 break
         if len(found) < 2:
