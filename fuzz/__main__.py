@@ -136,8 +136,8 @@ def _hypothesis(out: Path, minutes: float) -> None:
             try:
                 laws.hold(data)
             except Exception as error:
-                if findings.kind(error) not in findings.counts:
-                    last[:] = [(error, data)]  # noqa: B023 - called within the round
+                if findings.kind(error) not in findings.counts:  # noqa: B023 - called within the round
+                    last[:] = [(error, data)]  # noqa: B023
                     raise
 
         try:

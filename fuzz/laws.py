@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import orjson
 
+from evalagent.adapters.files import dump
 from evalagent.model import Json, Trace
 from evalagent.rows import finding_row, step_rows
 from evalagent.traces.building import Built, build
@@ -50,7 +51,7 @@ def rows(traces: Iterable[Trace]) -> bytes:
         for finding in trace.health
         if finding.code != "duplicate_span"
     )
-    return b"\n".join(map(orjson.dumps, found))
+    return b"\n".join(map(dump, found))
 
 
 def _demand(holds: bool, law: str, said: str) -> None:

@@ -35,7 +35,8 @@ for _ in range(80):
     _DEEP = [_DEEP]
 ODD: list[Json] = [
     None, True, False, 0, -1, 1, 2**31, 2**53, 2**63 - 1, 2**63, -(2**63) - 1, 2**70, 10**39, 0.0, -0.0, 0.5, 1e15,
-    1e18, 1e308, -1e308, "", " ", "0", "-1", "NaN", "null", "true", "{", "[", '{"a":', '[{"role":"assistant","content":"',
+    1e18, 1e308, -1e308, "", " ", "0", "-1", "NaN", "null", "true", "{", "[", '{"a":',
+    '[{"role":"assistant","content":"',
     "\0", "\ud800", "é", "a" * 300, "00000000000000000000000000000000", "0000000000000000", "AAAAAAAAAAA=", [], {},
     [[]], [{}],
     [None], {"": None}, {"role": "assistant"}, [{"role": "tool", "content": None}], {"kwargs": {}, "args": []},
