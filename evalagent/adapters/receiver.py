@@ -71,6 +71,7 @@ class Receiver:
         self._idle = threading.Condition()
         self._busy = 0
         self._open = False
+        self._cuts = 0
 
     @property
     def endpoint(self) -> str:
@@ -118,6 +119,23 @@ class Receiver:
                 os.fsync(file.fileno())
                 file.close()
             self._files.clear()
+
+    def cut(self) -> tuple[Path, ...]:
+        """Close what was written so far under names of its own, in order; what comes next begins new files.
+
+        Empty if nothing came since the last cut. OSError if the disk does not keep it: the files then stay open.
+        """
+        closed = []
+        with self._lock:
+            for signal, file in sorted(self._files.items(), reverse=True):  # the traces before their logs
+                os.fsync(file.fileno())
+                self._cuts += 1
+                path = self.folder / f"{self._cuts:06d}-{FILES[signal]}"
+                (self.folder / FILES[signal]).rename(path)
+                file.close()
+                del self._files[signal]
+                closed.append(path)
+        return tuple(closed)
 
     def begin(self) -> bool:
         """A request has come; False when it comes too late to be taken."""

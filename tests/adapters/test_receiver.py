@@ -317,3 +317,32 @@ def test_a_stopped_receiver_takes_nothing_even_on_a_connection_that_was_open(tmp
     assert connection.getresponse().status == 503
     connection.close()
     assert len((tmp_path / "traces.jsonl").read_text().splitlines()) == 1
+
+
+def test_what_was_written_can_be_cut_off_while_more_comes(receiver: Receiver) -> None:
+    assert receiver.cut() == ()
+    assert post(receiver, json.dumps(request("first")).encode())[0] == 200
+    first = receiver.cut()
+    assert post(receiver, json.dumps(request("second")).encode())[0] == 200
+    second = receiver.cut()
+    assert receiver.cut() == ()
+    assert [path.name for path in (*first, *second)] == ["000001-traces.jsonl", "000002-traces.jsonl"]
+    names = [[span.name for span in read(path.read_bytes(), path.name).spans] for path in (*first, *second)]
+    assert names == [["first"], ["second"]]
+    assert kept(receiver) == []
+
+
+def test_nothing_is_lost_between_two_cuts_however_many_send(receiver: Receiver) -> None:
+    def send(number: int) -> None:
+        for n in range(20):
+            assert post(receiver, json.dumps(request(f"{number}.{n}")).encode())[0] == 200
+
+    senders = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+    for sender in senders:
+        sender.start()
+    cut: list[Path] = []
+    while any(sender.is_alive() for sender in senders):
+        cut += receiver.cut()
+    cut += receiver.cut()
+    names = [span.name for path in cut for span in read(path.read_bytes(), path.name).spans]
+    assert sorted(names) == sorted(f"{number}.{n}" for number in range(4) for n in range(20))
