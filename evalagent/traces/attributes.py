@@ -67,6 +67,7 @@ OI_OUTPUT_MESSAGES = "llm.output_messages."
 OI_PROMPTS = "llm.prompts"
 OI_MODEL = "llm.model_name"
 OI_TOOLS = "llm.tools."
+OI_TOOL_LIST = "llm.tools"  # CrewAI's events: all in one
 OI_PARAMETERS = "llm.invocation_parameters"
 OI_TOKENS_PROMPT = "llm.token_count.prompt"
 OI_TOKENS_COMPLETION = "llm.token_count.completion"
@@ -106,6 +107,11 @@ TL_HANDOFF_FROM = "gen_ai.handoff.from_agent"
 TL_HANDOFF_TO = "gen_ai.handoff.to_agent"
 TL_CREW_USAGE = "crewai.crew.token_usage"
 TL_CREW_RESULT = "crewai.crew.result"
+CREW_PREFIX = "crewai."
+CREW_NAME = "crewai.crew.name"
+CREW_TASKS = "crewai.crew.tasks"
+CREW_TASK = "crewai.task.description"
+CREW_ROLE = "crewai.agent.role"
 TL_MCP_REQUEST = "mcp.request.id"
 
 # --- LangSmith OpenTelemetry (0.15) ---------------------------------------------------------------
@@ -170,6 +176,10 @@ ADK_ARGUMENTS = "gcp.vertex.agent.tool_call_args"
 ADK_RESULT = "gcp.vertex.agent.tool_response"
 ADK_SESSION = "gcp.vertex.agent.session_id"
 
+# --- Strands --------------------------------------------------------------------------------------
+
+STRANDS_TOOL_STATUS = frozenset({"gen_ai.tool.status", "tool.status"})  # 1.x; 0.2
+
 # --- Microsoft Agent Framework, AutoGen -----------------------------------------------------------
 
 MAF_EXECUTOR = "executor.id"
@@ -194,7 +204,12 @@ LOGFIRE_SPAN_TYPE = "logfire.span_type"
 CC_KIND = "span.type"
 CC_TOOL = "tool_name"
 CC_TOOL_USE_ID = "tool_use_id"
+CC_REQUEST_ID = "request_id"
 CC_PROMPT = "user_prompt"
+CC_CONTEXT = "new_context"  # with detailed tracing: what is new to a model call, or a tool's result
+CC_REPLY = "response.model_output"  # with detailed tracing
+CC_CALLS = "response.has_tool_call"  # with detailed tracing
+CC_INPUT = "tool_input"  # with detailed tracing
 CC_MODEL = "model"
 
 # --- MCP ------------------------------------------------------------------------------------------

@@ -88,7 +88,8 @@ def _step(
     span = forest.spans[at]
     kind = one.kind.removesuffix("-step")
     above = agents[at] if kind != "agent" else agents[forest.parents[at]] if forest.parents[at] >= 0 else -1
-    nearest = observations[above].name if above >= 0 else None
+    around = observations[above] if above >= 0 else None
+    nearest = None if around is None else around.name if around.kind == "agent" else around.target
     agent = (one.name if kind == "agent" else None) or one.agent or nearest
     made = Draft(
         at,
@@ -114,11 +115,17 @@ def _step(
 def _agents(forest: Forest, observations: Sequence[Observation]) -> list[int]:
     agents = [-1] * len(observations)
     for at in forest.preorder:
+        above = forest.parents[at]
         if observations[at].kind == "agent":
             agents[at] = at
-        elif forest.parents[at] >= 0:
-            agents[at] = agents[forest.parents[at]]
+        elif above >= 0:
+            agents[at] = above if _hands_to(observations[above]) else agents[above]
     return agents
+
+
+def _hands_to(one: Observation) -> bool:
+    """Whether what is inside a tool's span is another agent's, even if that has no span of its own."""
+    return one.kind in ("tool", "handoff") and one.target is not None
 
 
 def _nodes(forest: Forest, observations: Sequence[Observation]) -> list[tuple[str | None, int]]:

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
 from evalagent.traces.drafts import Drafts
-from evalagent.traces.groups import Frontier, Group, OpenTools, Runs
+from evalagent.traces.groups import Frontier, Group, OpenTools, Runs, SentCalls
 from evalagent.traces.requests import SLACK_NS
 from evalagent.traces.uncaptured import join_uncaptured
 
@@ -184,10 +184,13 @@ class Grouping:
         by_node_id = {key: Runs(runs) for key, runs in identified.items()}
         frontier = Frontier(self._slack)
         tools = OpenTools(self._drafts)
+        sent = SentCalls(self._drafts)
         for group in groups:
             self._joins(group, by_node)
             before = frontier.at(group)
             tool = tools.open_at(group) if self._is_agent(group) else None
+            if tool is None and self._is_agent(group) and self._bare(group):
+                tool = sent.to(self._drafts.observations[group.at].name)
             if tool is not None:
                 self._connect([tool], group.sources, "open_tool", 0.7)
                 for reader in self._drafts.steps[tool].readers[:1]:
@@ -204,6 +207,7 @@ class Grouping:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)
             tools.put(group)
+            sent.put(group)
 
     def _bare(self, group: Group) -> bool:
         return any(not self._drafts.steps[s].parents for s in group.sources)

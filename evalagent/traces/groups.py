@@ -2,13 +2,16 @@
 
 import heapq
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evalagent.traces.drafts import Drafts
+from evalagent.traces.requests import plain_name
 
 TOOLS = ("tool", "handoff")
 _BACK = 16
+_NAME = 80
 
 
 @dataclass(slots=True)
@@ -76,6 +79,27 @@ class Frontier:
         last = max(self._finished, key=lambda g: g.order)
         self._finished = [g for g in self._finished if g is last or g.end > last.start]
         return self._finished
+
+
+class SentCalls:
+    """Calls without a span of their own, by the agents that their arguments name (`coworker`, `member_id`)."""
+
+    def __init__(self, drafts: Drafts) -> None:
+        self._drafts = drafts
+        self._calls: dict[str, deque[int]] = {}
+
+    def put(self, group: Group) -> None:
+        for number in group.sinks:
+            step = self._drafts.steps[number]
+            if step.virtual and step.request is not None and isinstance(step.request.arguments, dict):
+                for value in step.request.arguments.values():
+                    if isinstance(value, str) and len(value) <= _NAME:
+                        self._calls.setdefault(plain_name(value), deque()).append(number)
+
+    def to(self, name: str) -> int | None:
+        """The first call that names this agent and that no other run of it has taken."""
+        waiting = self._calls.get(plain_name(name)) if self._calls else None
+        return waiting.popleft() if waiting else None
 
 
 class OpenTools:

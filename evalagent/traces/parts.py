@@ -78,7 +78,7 @@ def read_message(value: Json, role: str) -> Message | None:
             return read_message(value, role)
     kind = value.get("type")
     own = value.get("role")
-    if own is None and isinstance(kind, str) and kind in _ROLES:
+    if own is None and isinstance(kind, str) and kind in _ROLES and "function" not in value:
         own = kind
     parts = _Parts()
     default = role_of(own, role)
@@ -261,9 +261,11 @@ class _Parts:
             self.answers.append(
                 ToolAnswer(_string(inner.get("id")), _string(inner.get("name")), _flat(inner.get("response")))
             )
-        elif kind in ("tool_call", "tool_use", "tool-call", "function_call") or "tool.name" in item:
-            self.request(item)
-        elif kind == "function" and isinstance(item.get("function"), dict):
+        elif (
+            kind in ("tool_call", "tool_use", "tool-call", "function_call")
+            or "tool.name" in item
+            or (kind == "function" and isinstance(item.get("function"), dict))
+        ):
             self.request(item)
         elif kind in ("tool_call_response", "tool_result", "tool-result", "function_call_output"):
             self.answer(item)

@@ -160,10 +160,10 @@ def _by_spelling(drafts: Drafts, tools: list[tuple[int, Draft]]) -> None:
     for step in drafts.steps:
         for request in step.requests:
             if not request.used:
-                for key in _keys(_plain(request.name), request.text):
+                for key in _keys(plain_name(request.name), request.text):
                     shelves.put(key, step.start, request)
     for number, step in tools:
-        given, name = step.observation.arguments, _plain(step.name)
+        given, name = step.observation.arguments, plain_name(step.name)
         text = None if given is None else canonical(given)
         found = None if text is None else shelves.take(("args", name, text), step.start)
         same = found is not None
@@ -193,7 +193,7 @@ def _agent_calls(drafts: Drafts) -> None:
     for at in drafts.forest.preorder:
         one = drafts.observations[at]
         if one.kind == "agent":
-            named.setdefault(_plain(one.name), []).append(at)
+            named.setdefault(plain_name(one.name), []).append(at)
     if not named:
         return
     for starts in named.values():
@@ -202,23 +202,24 @@ def _agent_calls(drafts: Drafts) -> None:
     cursor: dict[str, int] = {}
     for step in drafts.steps:
         for request in step.requests:
-            spans = named.get(_plain(request.name)) if not request.used else None
+            spans = named.get(plain_name(request.name)) if not request.used else None
             if not spans:
                 continue
-            at = cursor.get(_plain(request.name), 0)
+            at = cursor.get(plain_name(request.name), 0)
             while at < len(spans) and (
                 spans[at] in taken
                 or drafts.forest.spans[spans[at]].start_ns < step.start - SLACK_NS
                 or drafts.forest.inside(step.at, spans[at])
             ):
                 at += 1
-            cursor[_plain(request.name)] = at
+            cursor[plain_name(request.name)] = at
             if at < len(spans):
                 taken.add(spans[at])
                 request.container = spans[at]
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name without what frameworks change in it: case, blanks, dashes and underscores."""
     return re.sub(r"[\W_]+", "", name).lower()
 
 

@@ -16,7 +16,7 @@ _HANDOFF_SPAN = re.compile(r"(?i)^handoff to (?P<to>.+)$|^(?P<from>.+?)\s*(?:→
 
 _PREFIXES = (
     names.TL_PREFIX, names.OI_INPUT_MESSAGES, names.OI_OUTPUT_MESSAGES, "gen_ai.prompt.0.", "gen_ai.completion.0.",
-    "gcp.vertex.agent.", "llm.",
+    "gcp.vertex.agent.", "llm.", names.CREW_PREFIX,
 )  # fmt: skip
 
 
@@ -36,16 +36,17 @@ def text(value: Json) -> str | None:
 
 
 def integer(value: Json) -> int | None:
-    """A count as an int, also where it was written as text or float; None where it is none."""
+    """A count as an int, also where it was written as text or float; None where it is none, or fits no 64 bits."""
     if isinstance(value, bool) or value is None:
         return None
+    found: int | None = None
     if isinstance(value, int):
-        return value if value >= 0 else None
-    if isinstance(value, float):
-        return int(value) if value >= 0 and value.is_integer() else None
-    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
-        return int(value)
-    return None
+        found = value
+    elif isinstance(value, float):
+        found = int(value) if value.is_integer() else None
+    elif isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        found = int(value)
+    return found if found is not None and 0 <= found < 1 << 63 else None
 
 
 def number(value: Json) -> float | None:

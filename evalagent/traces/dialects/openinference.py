@@ -117,7 +117,9 @@ def _model_call(observation: Observation, source: Source) -> None:
     observation.messages = given
     observation.reply = reader.joined(replies)
     declared = [value for key, value in attributes.items() if key.startswith(names.OI_TOOLS)]
-    if declared:
+    if names.OI_TOOL_LIST in attributes:
+        observation.tools = reader.tools(attributes[names.OI_TOOL_LIST])
+    elif declared:
         observation.tools = reader.tools([parse(value).value for value in declared])
     elif isinstance(parameters, dict) and parameters.get("tools"):
         observation.tools = reader.tools(parameters["tools"])
@@ -178,6 +180,8 @@ def _tool_call(observation: Observation, source: Source) -> None:
     fields.take_result(observation, attributes.get(names.OI_OUTPUT))
     if observation.target is None:
         genai.as_handoff(observation)
+    if isinstance(observation.arguments, dict) and observation.target is None:
+        observation.target = fields.text(observation.arguments.get("coworker"))  # CrewAI
 
 
 def _retrieval(observation: Observation, source: Source) -> None:
