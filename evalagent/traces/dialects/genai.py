@@ -26,6 +26,7 @@ _KINDS = {
     "plan": "llm",
     "guardrail": "guardrail",
 }
+_SHAPES = frozenset({"content", "tool_calls", "text", "parts", "type", "toolUse", "toolResult", "message"})
 _IGNORED = {"create_agent": "create_agent", "goto": "goto"}
 
 
@@ -137,7 +138,10 @@ def message_event(source: Source, event: Event, role: str) -> Message | None:
     """The message of one `gen_ai.*.message` or `gen_ai.choice` event."""
     body = event.attributes
     content = body.get("message", body.get("content"))
-    content = parse(content).value if isinstance(content, str) and content[:1] in "[{" else content
+    if isinstance(content, str) and content[:1] in "[{":
+        parsed = parse(content).value
+        if not isinstance(parsed, dict) or _SHAPES & set(parsed):
+            content = parsed  # else a structured answer, which is told as it is
     if isinstance(content, dict) and ("content" in content or "tool_calls" in content):
         return source.reader.one({"role": role, **content}, role)
     value: dict[str, Json] = {"role": body.get("role") if isinstance(body.get("role"), str) else role}

@@ -1,0 +1,77 @@
+"""Small runs of agents as frameworks and instrumentors really write them, with what must be read out of them.
+
+`dialects/NAME.jsonl` is the run, `dialects/NAME.expected.json` its steps and the edges between them.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evalagent.model import Json, Trace
+from evalagent.traces.building import build
+from evalagent.traces.reading import read
+
+FOLDER = Path(__file__).parent / "dialects"
+RUNS = (
+    "pydantic_ai_embedding",
+    "pydantic_ai_fallback",
+    "pydantic_ai_output_tool",
+    "pydantic_ai_turns",
+    "pydantic_ai_v1_events",
+    "pydantic_ai_v2_output_function",
+    "pydantic_ai_v4_approval",
+    "pydantic_ai_v6_without_contents",
+    "strands_latest_interrupt",
+    "strands_structured",
+    "strands_swarm",
+    "strands_v02_error",
+)
+
+
+def told(traces: Sequence[Trace]) -> Json:
+    """What a person checks of a run: steps in order, with what they were and what they depend on."""
+    return [
+        {
+            "task": trace.task,
+            "answer": trace.answer,
+            "session": trace.session,
+            "health": [finding.code for finding in trace.health],
+            "containers": sorted(f"{c.kind} {c.name}" for c in trace.containers),
+            "ignored": sorted(trace.ignored.values()),
+            "steps": [
+                {
+                    "id": _short(step.step_id),
+                    "what": f"{step.kind} {step.name}",
+                    "agent": step.agent,
+                    "after": [
+                        f"{_short(e.step_id)} {e.via}" + ("" if e.trace_id in (None, trace.trace_id) else " afar")
+                        for e in step.parents
+                    ],
+                    **({"tokens": [step.tokens.input, step.tokens.output]} if step.tokens else {}),
+                    **({"arguments": step.arguments} if step.arguments is not None else {}),
+                    **({"result": step.result} if step.result is not None else {}),
+                    **({"error": step.error} if step.error else {}),
+                    **({"twins": len(step.span_ids) - 1} if len(step.span_ids) > 1 else {}),
+                    **({} if step.executed else {"executed": False}),
+                }
+                for step in trace.steps
+            ],
+        }
+        for trace in traces
+    ]
+
+
+def _short(step_id: str) -> str:
+    return step_id.lstrip("0")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_of_a_framework_is_read_as_its_expectation_says(name: str) -> None:
+    reading = read((FOLDER / f"{name}.jsonl").read_bytes(), f"{name}.jsonl")
+    assert not reading.rejected
+    traces = build(reading.spans, reading.logs).traces
+    assert told(traces) == json.loads((FOLDER / f"{name}.expected.json").read_text())
+    kept = sum(sum(len(s.span_ids) for s in t.steps) + len(t.containers) + len(t.ignored) for t in traces)
+    assert kept == len(reading.spans)
