@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from evalagent.model import Event, Json, LogRecord, Span, Trace
 from evalagent.traces.dialects import observe
+from evalagent.traces.dialects.claude_code import addressed
 from evalagent.traces.drafting import draft
 from evalagent.traces.finishing import finish
 from evalagent.traces.forest import forest
@@ -116,8 +117,9 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
     reader = Reader()
     woods = forest(list(heap.spans.values()))
     observations = []
+    told = addressed(woods.spans, heap.events)
     for span in woods.spans:
-        extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in heap.events.get(span.span_id, ())}
+        extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in told.get(span.span_id, ())}
         events = (*span.events, *(extra[said] for said in sorted(extra)))  # a record that came again is the same event
         observations.append(observe(Source(span, events, reader)))
     drafts = draft(woods, observations)

@@ -202,9 +202,7 @@ class Histories:
         if request is None and answer.id:
             tool = self._tool_by_id(answer.id)
             if tool is not None:
-                self._edge(number, tool, "result_id", 1.0)
-                self._drafts.steps[tool].answered_in.append(number)
-                self._returned(tool, answer)
+                self._read(number, tool, answer, "result_id", 1.0)
                 return opened
         told = self._told(number, step, answer) if answer.id is None else False
         if request is None and opened:
@@ -255,17 +253,21 @@ class Histories:
             request.answered = number
             request.answer = answer.content
         if request.step is not None:
-            step = self._drafts.steps[request.step]
-            self._edge(number, request.step, rule, confidence)
-            step.answered_in.append(number)
-            step.readers.append(number)
-            self._returned(request.step, answer)
-            if not step.virtual and self._drafts.forest.leave[step.at] > self._drafts.forest.enter[step.at]:
-                self.waiting.setdefault(step.at, []).append((number, "agent_result", 0.9))
+            self._read(number, request.step, answer, rule, confidence)
         elif request.container is not None:
             self.waiting.setdefault(request.container, []).append((number, "agent_result", 0.9))
         elif request.foreign is not None:
             self.far_answers.append((number, request))
+
+    def _read(self, number: int, tool: int, answer: ToolAnswer, rule: str, confidence: float) -> None:
+        """A model call goes on from a tool's result, and from what the steps inside the tool came to."""
+        step = self._drafts.steps[tool]
+        self._edge(number, tool, rule, confidence)
+        step.answered_in.append(number)
+        step.readers.append(number)
+        self._returned(tool, answer)
+        if not step.virtual and self._drafts.forest.leave[step.at] > self._drafts.forest.enter[step.at]:
+            self.waiting.setdefault(step.at, []).append((number, "agent_result", 0.9))
 
     def _returned(self, number: int, answer: ToolAnswer) -> None:
         """What a tool gave back, where only the history tells."""
