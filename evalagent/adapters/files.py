@@ -17,6 +17,7 @@ from evalagent.suites import Case, Suite, parse_cases, parse_suite
 from evalagent.suites.documents import read_yaml
 from evalagent.traces.anyvalues import as_text
 from evalagent.traces.masking import mask
+from evalagent.traces.suite_secrets import SuiteSecrets
 
 STANDARD_INPUT = "-"
 OUTPUTS = {
@@ -57,6 +58,11 @@ def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
         path = path / "suite.yaml"
     suite = parse_suite(text_of(path), shown(path))
     folder = path.parent
+    for number, expression in enumerate(suite.secrets):
+        try:
+            SuiteSecrets([expression])
+        except ValueError as error:
+            raise UsageError(f"no regular expression: {error}", file=shown(path), key=f"secrets.{number}") from error
     _must_be(folder / suite.agent.source, path, "agent.source", folder_too=True)
     for number, world in enumerate(suite.world):
         if world.seed:

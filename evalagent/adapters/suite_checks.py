@@ -2,7 +2,6 @@
 
 import difflib
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,16 +20,11 @@ _PRICED = ("input", "output", "cache_read", "cache_write")
 
 def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
     """UsageError for the first thing that would otherwise be found, or worse not be found, when trials have run:
-    checks and paths that cannot be read, patterns that are none, rubrics, prices, tools, and expected changes of tables
+    checks and paths that cannot be read, rubrics, prices, tools, and expected changes of tables
     that the seeded world does not have."""
     where = str(suite_file)
     folder = suite_file.parent
     check_settings.read_settings(suite.checks)
-    for n, pattern in enumerate(suite.secrets):
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise UsageError(f"no regular expression: {error}", file=where, key=f"secrets.{n}") from error
     _check_prices(suite, folder)
     _check_rubrics(folder / suite.rubrics if suite.rubrics else None)
     instrumenting.environment(suite.agent, endpoint="", resource={}, case_id="", trial=0, attempt="")

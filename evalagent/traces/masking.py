@@ -18,27 +18,163 @@ one can be found again by trying all, so a mark is no way to publish passwords. 
 own punctuation breaks that JSON.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
-from evalagent.traces.secret_forms import holds_numbers, is_mark, mark, mask_text, names_a_secret, seal
+from evalagent.traces.secret_forms import holds_numbers, mark, mask_text, names_a_secret, seal
+from evalagent.traces.secret_signs import REACH, may_hold_a_secret
+from evalagent.traces.suite_secrets import SuiteSecrets
 
 __all__ = ["mark", "mask", "mask_log", "mask_span"]
 
 DEEPEST = 300
 """Nesting beyond which a value is not looked into but left out: nothing unseen may pass."""
 _TOO_DEEP = "[masked: nested too deeply]"
+_SHORT = 48
+"""Characters of a text that is worth remembering, whatever it is: names, ids, states come again and again."""
+_LONG = 1 << 14
+"""Characters of a text that is worth remembering where it may hold a secret: the same instructions in every call."""
+
+_WORTH = 512
+"""Characters of a text that is worth comparing with the one before; a shorter one is read as fast."""
+_TAIL = 16
+"""Characters at a text's end that the next one may have replaced: the brackets that close it."""
+_KEPT = 1 << 24
+"""Characters of texts that are remembered in all; then everything is forgotten."""
+
+
+class _Histories:
+    """Texts that were found to hold no secret, by the trace and the attribute they stood in.
+
+    The next call of a model repeats the messages of the one before and adds some: only what is new is looked at.
+    """
+
+    def __init__(self) -> None:
+        self._traces: dict[str, dict[str, str]] = {}
+        self._size = 0
+
+    def of(self, trace_id: str) -> Mapping[str, str]:
+        """The texts of one trace by attribute."""
+        return self._traces.get(trace_id, _NOTHING)
+
+    def keep(self, trace_id: str, texts: Mapping[str, str], grown: int) -> None:
+        """Remember texts of a trace; they are `grown` characters longer than those they replace."""
+        self._size += grown + 100
+        if self._size > _KEPT:
+            self._traces = {}
+            self._size = 0
+        self._traces.setdefault(trace_id, {}).update(texts)
+
+
+_NOTHING: Mapping[str, str] = {}
 
 
 class _Masker:
-    """Masks values with the built-in rules and the suite's own patterns."""
+    """Masks values with the built-in rules and the suite's own expressions."""
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
-        self.patterns = [re.compile(pattern) for pattern in patterns]
-        self.short = lru_cache(maxsize=1 << 15)(self._by_rules)
+        self.own = SuiteSecrets(patterns)
+        self.short = lru_cache(maxsize=1 << 15)(self._masked)
+        self.long = lru_cache(maxsize=1 << 8)(self._masked)
+        self.histories = _Histories()
+        self.resource: Mapping[str, Json] = {}
+        """The last one that was clean: most spans share theirs."""
+        self.objects: dict[tuple[str, ...], bool | None] = {}
+
+    # --- most values: nothing to mask, found out at once for many texts together ---
+
+    def clean(self, texts: list[str]) -> bool:
+        """Whether none of these texts holds a secret. False: one may."""
+        if self.own and not self.own.joinable:
+            return False
+        joined = "\0".join(texts)
+        return not may_hold_a_secret(joined) and not (self.own and self.own.may_be_in(joined))
+
+    def gather(self, value: Json, texts: list[str], depth: int) -> bool:
+        """Put every text of a value into `texts`; False if something else than they may have to be masked."""
+        level = [value]
+        while level:
+            if depth >= DEEPEST:
+                return False
+            below: list[Json] = []
+            for one in level:
+                items = one
+                if type(one) is dict:
+                    if not self._harmless(one):
+                        return False
+                    items = one.values()
+                for item in items:
+                    kind = type(item)
+                    if kind is str:
+                        texts.append(item)
+                    elif kind is dict or kind is list or kind is tuple:
+                        below.append(item)
+            level = below
+            depth += 1
+        return True
+
+    def _harmless(self, value: Mapping[str, Json]) -> bool:
+        """Whether the keys of an object neither hold secrets nor name any."""
+        keys = tuple(value)
+        known = self.objects.get(keys, 0)
+        if known == 0:
+            known = all(not names_a_secret(key) and self.text(key) is key for key in keys)
+            if known and "value" in value and ("key" in value or "name" in value):
+                known = None
+            if len(keys) <= 100 and sum(map(len, keys)) <= 4000:
+                if len(self.objects) >= 1 << 12:
+                    self.objects.clear()
+                self.objects[keys] = known
+        if known is None:
+            named = value.get("key", value.get("name"))
+            return not (type(named) is str and names_a_secret(named))
+        return bool(known)
+
+    def span_is_clean(self, span: Span) -> bool:
+        """Whether nothing of a span has to be masked. False: something may have to be."""
+        if not self._harmless(span.attributes):
+            return False
+        own = bool(self.own)
+        texts = [span.name, span.status_message]
+        known = self.histories.of(span.trace_id)
+        fresh: dict[str, str] = {}
+        grown = 0
+        for key, value in span.attributes.items():
+            kind = type(value)
+            if kind is str:
+                if len(value) < _WORTH or own:
+                    texts.append(value)
+                    continue
+                before = known.get(key, "")
+                if before == value:
+                    continue
+                same = len(before) - _TAIL
+                texts.append(value[same - REACH :] if before and value.startswith(before[:same]) else value)
+                fresh[key] = value
+                grown += len(value) - len(before)
+            elif (kind is list or kind is dict or kind is tuple) and not self.gather(value, texts, 1):
+                return False
+        resource = span.resource if span.resource is not self.resource else None
+        if resource and not self.gather(resource, texts, 0):
+            return False
+        for event in span.events:
+            texts.append(event.name)
+            if not self.gather(event.attributes, texts, 0):
+                return False
+        for link in span.links:
+            if not self.gather(link.attributes, texts, 0):
+                return False
+        if not self.clean(texts):
+            return False
+        if fresh:
+            self.histories.keep(span.trace_id, fresh, grown)
+        if resource:
+            self.resource = resource
+        return True
+
+    # --- the others: part by part ---
 
     def value(self, value: Json, depth: int = 0) -> Json:
         """The value with its secrets masked; the very same object if there are none."""
@@ -94,29 +230,29 @@ class _Masker:
 
     def text(self, text: str) -> str:
         """A text with the secrets in it masked, those in JSON inside it too, which stays JSON."""
-        masked = self.short(text) if len(text) < 48 else self._by_rules(text)
-        for pattern in self.patterns:
-            masked = pattern.sub(_whole, masked)
+        if len(text) < _SHORT:
+            masked = self.short(text)
+        elif not may_hold_a_secret(text) and not self.own:
+            return text
+        else:
+            masked = self.long(text) if len(text) <= _LONG else self._masked(text)
         return text if masked == text else masked
 
-    def _by_rules(self, text: str) -> str:
-        for _ in range(16):  # a mark may be the edge at which the next secret begins
-            if len(text) < 8:
-                break
-            masked = mask_text(text)
-            if masked == text:
-                break
-            text = masked
-        return text
+    def _masked(self, text: str) -> str:
+        if may_hold_a_secret(text):
+            for _ in range(16):  # a mark may be the edge at which the next secret begins
+                if len(text) < 8:
+                    break
+                masked = mask_text(text)
+                if masked == text:
+                    break
+                text = masked
+        return self.own.masked(text) if self.own else text
 
 
 @lru_cache(maxsize=64)
 def _masker(patterns: tuple[str, ...]) -> _Masker:
     return _Masker(patterns)
-
-
-def _whole(match: re.Match[str]) -> str:
-    return mark(match.group()) if match.group() and not is_mark(match.group()) else match.group()
 
 
 # --- doors ---------------------------------------------------------------------------------------
@@ -125,14 +261,21 @@ def _whole(match: re.Match[str]) -> str:
 def mask(value: Json, patterns: Sequence[str] = ()) -> Json:
     """The value with its secrets masked; the very same object where there are none.
 
-    `patterns` are the suite's own regular expressions; re.error for one that is none.
+    `patterns` are the suite's own regular expressions, in RE2's syntax; ValueError for one that is none.
     """
-    return _masker(tuple(patterns)).value(value)
+    masker = _masker(tuple(patterns))
+    if type(value) is dict or type(value) is list:
+        texts: list[str] = []
+        if masker.gather(value, texts, 0) and masker.clean(texts):
+            return value
+    return masker.value(value)
 
 
 def mask_span(span: Span, patterns: Sequence[str] = ()) -> Span:
     """The span with the secrets masked in its name, status, attributes, events, links and resource."""
     masker = _masker(tuple(patterns))
+    if masker.span_is_clean(span):
+        return span
     attributes, resource = masker.value(span.attributes), masker.value(span.resource)
     name, message = masker.text(span.name), masker.text(span.status_message)
     events = tuple(_event(event, masker.value) for event in span.events)
@@ -154,6 +297,9 @@ def mask_span(span: Span, patterns: Sequence[str] = ()) -> Span:
 def mask_log(log: LogRecord, patterns: Sequence[str] = ()) -> LogRecord:
     """The log record with the secrets masked in its body and attributes."""
     masker = _masker(tuple(patterns))
+    texts: list[str] = []
+    if masker.gather([log.body, log.attributes], texts, -1) and masker.clean(texts):
+        return log
     body, attributes = masker.value(log.body), masker.value(log.attributes)
     if body is log.body and attributes is log.attributes:
         return log

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import orjson
 
-_NAMES = (
+NAMES = (
     "apikey",
     "password",
     "passwd",
@@ -26,6 +26,7 @@ _NAMES = (
     "sessionkey",
     "sharedkey",
 )
+"""What the name of a secret ends in, letters and digits alone; beside these there is `token`, with exceptions."""
 _STRONG = ("password", "passwd", "passphrase", "pwd", "secret")
 """Under these a number is a secret too."""
 _HARMLESS_TOKENS = (
@@ -66,7 +67,7 @@ def names_a_secret(key: str) -> bool:
     """Whether what stands under this key is a secret: its last part, letters and digits alone, ends like one."""
     last = re.split(r"[./\s]", key.strip())[-1] if key else ""
     bare = re.sub(r"[^a-z0-9]", "", last.lower())
-    if bare.endswith(_NAMES):
+    if bare.endswith(NAMES):
         return True
     return bare.endswith("token") and not bare.removesuffix("token").endswith(_HARMLESS_TOKENS)
 
@@ -101,40 +102,44 @@ _EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """Where a word begins; an escaped line end counts as one (`\\nsk-…` in JSON text)."""
 _BEARER = r"[A-Za-z0-9._~+/-]{8,}={0,2}"
 _PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY-----"
-_FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
-    (hints, re.compile(_EDGE + pattern))
-    for hints, pattern in (
-        (("sk-",), r"(?:sk-(?=[\w-]{0,60}\d)[\w-]{8,}|sk-[\w-]{20,})"),
-        (("k_live_", "k_test_", "whsec_"), r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{8,}"),
-        (("bearer",), rf"(?:(?:Bearer|BEARER)\s+(?P<s>{_BEARER})|bearer\s+(?P<t>(?=[^\s\"']*\d){_BEARER}))"),
-        (("akia", "asia"), r"A[KS]IA[0-9A-Z]{12,}"),
-        (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{10,}"),
-        (("github_pat_",), r"github_pat_\w{10,}"),
-        (("glpat-",), r"glpat-[\w-]{10,}"),
-        (("xox",), r"xox[abeoprs]-[\w-]{8,}"),
-        (("aiza",), r"AIza[\w-]{20,}"),
-        (("ya29.",), r"ya29\.[\w-]{10,}"),
-        (("hf_", "gsk_", "npm_", "r8_", "lsv2_", "dop_v1_"), r"(?:hf|gsk|npm|r8|lsv2_(?:pt|sk)|dop_v1)_\w{16,}"),
-        (("pypi-",), r"pypi-[\w-]{20,}"),
-        (("sg.",), r"SG\.[\w-]{12,}\.[\w-]{12,}"),
-        (("eyj",), r"eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?"),
-        (
-            ("private key",),
-            rf"-----BEGIN {_PEM_NAME}(?:[^-\"\\]|\\++[nr]|-(?!----))*+(?:-----END {_PEM_NAME})?",
-        ),
-        (("://",), r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/@:\"'\\]{0,80}:(?!\[masked:)(?P<s>[^\s/@\"'\\]{1,256})@"),
-        (
-            ("authorization", "-key", "auth-token", "cookie"),
-            r"(?i:(?:proxy-)?authorization|(?:x-)?(?:[a-z]{1,20}-)?api-key|x-auth-token|(?:set-)?cookie)\s*:\s*"
-            r"(?i:(?:bearer|basic|token|digest)\s+)?+(?!\[masked:)(?P<s>[^\s\"'\\,;]{4,})",
-        ),
-        (
-            ("passw", "passphrase", "api", "secret", "token"),
-            r"(?i:password|passwd|passphrase|api[_ -]?key|secret[_ ]?key|client[_ ]?secret|access[_ ]?token)"
-            r"\s*(?::|\b(?i:is)\b)\s*[`(]?(?!\[masked:)(?P<s>(?=[^\s\"'`,;\\]*\d)[^\s\"'`,;\\]{4,})",
-        ),
-    )
+_PATTERNS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sk-",), r"(?:sk-(?=[\w-]{0,60}\d)[\w-]{8,}|sk-[\w-]{20,})"),
+    (("k_live_", "k_test_", "whsec_"), r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{8,}"),
+    (("bearer",), rf"(?:(?:Bearer|BEARER)\s+(?P<s>{_BEARER})|bearer\s+(?P<t>(?=[^\s\"']*\d){_BEARER}))"),
+    (("akia", "asia"), r"A[KS]IA[0-9A-Z]{12,}"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{10,}"),
+    (("github_pat_",), r"github_pat_\w{10,}"),
+    (("glpat-",), r"glpat-[\w-]{10,}"),
+    (("xox",), r"xox[abeoprs]-[\w-]{8,}"),
+    (("aiza",), r"AIza[\w-]{20,}"),
+    (("ya29.",), r"ya29\.[\w-]{10,}"),
+    (("hf_", "gsk_", "npm_", "r8_", "lsv2_", "dop_v1_"), r"(?:hf|gsk|npm|r8|lsv2_(?:pt|sk)|dop_v1)_\w{16,}"),
+    (("pypi-",), r"pypi-[\w-]{20,}"),
+    (("sg.",), r"SG\.[\w-]{12,}\.[\w-]{12,}"),
+    (
+        ("eyj",),
+        # guarded by what has to follow the first part, and from that part's beginning: it is gone through only twice
+        rf"(?<![\w-])(?=[\w-]++\.[\w-]{{6}})[\w-]*?{_EDGE}(?P<s>eyJ[\w-]{{6,}}\.[\w-]{{6,}}(?:\.[\w-]*)?)",
+    ),
+    (
+        ("private key",),
+        rf"-----BEGIN {_PEM_NAME}(?:[^-\"\\]|\\++[nr]|-(?!----))*+(?:-----END {_PEM_NAME})?",
+    ),
+    (("://",), r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/@:\"'\\]{0,80}:(?!\[masked:)(?P<s>[^\s/@\"'\\]{1,256})@"),
+    (
+        ("authorization", "-key", "auth-token", "cookie"),
+        r"(?i:(?:proxy-)?authorization|(?:x-)?(?:[a-z]{1,20}-)?api-key|x-auth-token|(?:set-)?cookie)\s*:\s*"
+        r"(?i:(?:bearer|basic|token|digest)\s+)?+(?!\[masked:)(?P<s>[^\s\"'\\,;]{4,})",
+    ),
 )
+_FORMS = tuple((hints, re.compile(pattern if hints == ("eyj",) else _EDGE + pattern)) for hints, pattern in _PATTERNS)
+_SPOKEN_HINTS = ("passw", "passphrase", "api", "secret", "token")
+_SPOKEN = re.compile(
+    _EDGE + r"(?i:password|passwd|passphrase|api[_ -]?key|secret[_ ]?key|client[_ ]?secret|access[_ ]?token)"
+    r"\s*(?::|\b(?i:is)\b)\s*[`(]?(?!\[masked:)(?=[^\s\"'`,;\\]{4})"
+)
+_UNBROKEN = re.compile(r"[^\s\"'`,;\\]++")
+_DIGIT = re.compile(r"\d")
 _KEY_HINTS = ("key", "token", "secret", "passw", "passphrase", "pwd", "authorization", "cookie", "connection")
 _ASSIGNED = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{2,64})=(?!\[masked:)(?P<s>[^\s&;,\"'<>\\(){}\[\]]{4,})")
 _KEY = re.compile(r"(?<!\\)(\\*+)([\"'])([\w .$/-]{2,80})\1\2\s*:\s*")
@@ -156,7 +161,7 @@ def mask_text(text: str) -> str:
             if hint in low:
                 text = form.sub(_found, text)
                 break
-    return text
+    return _spoken(text) if any(hint in low for hint in _SPOKEN_HINTS) else text
 
 
 def _found(match: re.Match[str]) -> str:
@@ -168,6 +173,24 @@ def _found(match: re.Match[str]) -> str:
             whole = match.group()
             return whole[:start] + mark(secret) + whole[start + len(secret) :]
     return mark(match.group())
+
+
+def _spoken(text: str) -> str:
+    """What a sentence says a password or key is (`the password is …`), if it has a digit."""
+    pieces: list[str] = []
+    done = digitless = 0
+    for match in _SPOKEN.finditer(text):
+        start = match.end()
+        if match.start() < done or start < digitless:
+            continue
+        run = _UNBROKEN.match(text, start)
+        end = run.end() if run else start
+        if _DIGIT.search(text, start, end):
+            pieces += [text[done:start], mark(text[start:end])]
+            done = end
+        else:
+            digitless = end
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
 def _assigned(match: re.Match[str]) -> str:
