@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from evalagent.model import Event, Json, Link, Span, Status
 from evalagent.traces.anyvalues import plain
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
-from evalagent.traces.identifiers import NO_TRACE_ID, InexactId, integer, span_id, status, trace_id
+from evalagent.traces.identifiers import NO_TRACE_ID, integer, span_id, status, trace_id
 from evalagent.traces.otlp_json import content_id, first
 
 _SILENT = {"internal.span.format", "span.kind", "w3c.tracestate", "otel.dropped_attributes_count"}
@@ -33,10 +33,13 @@ def read_trace(value: Mapping[str, Json], harvest: Harvest) -> None:
     for number, span in enumerate(value["spans"]):
         try:
             harvest.spans.append(to_span(span, processes, value.get("traceID")))
-        except InexactId:
-            raise
         except BAD_CONTENT as error:
-            harvest.reject(f"spans[{number}] is no span: {error}")
+            harvest.refuse(f"spans[{number}] is no span", error)
+
+
+def read_span(value: Mapping[str, Json], harvest: Harvest) -> None:
+    """One span that stands alone, with its process inside it."""
+    harvest.spans.append(to_span(value))
 
 
 def to_span(raw: Json, processes: Mapping[str, Mapping[str, Json]] | None = None, trace: Json = None) -> Span:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import orjson
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
+from evalagent.traces import cloudwatch
 from evalagent.traces.anyvalues import KINDS, any_value, attributes, plain
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
-from evalagent.traces.identifiers import NO_TRACE_ID, InexactId, integer, nanoseconds, span_id, status, trace_id
+from evalagent.traces.identifiers import NO_TRACE_ID, integer, nanoseconds, span_id, status, trace_id
 
 SPAN_LISTS = ("resourceSpans", "resource_spans", "batches")
 LOG_LISTS = ("resourceLogs", "resource_logs")
@@ -78,10 +79,13 @@ def read_scope(value: Mapping[str, Json], resource: Mapping[str, Json], harvest:
                     harvest.spans.append(to_span(raw, origin))
                 else:
                     harvest.logs.append(to_log(raw))
-            except InexactId:
-                raise
             except BAD_CONTENT as error:
-                harvest.reject(f"{name}[{number}] is no {'span' if name == 'spans' else 'log record'}: {error}")
+                harvest.refuse(f"{name}[{number}] is no {'span' if name == 'spans' else 'log record'}", error)
+
+
+def read_spans(value: Mapping[str, Json], harvest: Harvest) -> None:
+    """`{"spans": […]}` without a scope around it."""
+    read_scope(value, {}, harvest)
 
 
 def read_flat(value: Mapping[str, Json], harvest: Harvest) -> None:
@@ -143,7 +147,7 @@ def to_log(raw: Json) -> LogRecord:
     found, _ = attributes(raw.get("attributes"))
     body = raw.get("body")
     wrapped = type(body) is dict and len(body) == 1 and next(iter(body)) in KINDS
-    return LogRecord(
+    record = LogRecord(
         trace_id=trace_id(first(raw, "traceId", "trace_id")) or "",
         span_id=span_id(first(raw, "spanId", "span_id")) or "",
         time_ns=nanoseconds(first(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
@@ -152,6 +156,7 @@ def to_log(raw: Json) -> LogRecord:
         body=any_value(body) if wrapped else plain(body) if body != {} else None,
         attributes=found,
     )
+    return cloudwatch.understood(record)
 
 
 def content_id(raw: Mapping[str, Json]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
 from evalagent.traces.anyvalues import attributes, plain
-from evalagent.traces.harvest import Harvest
+from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import NO_TRACE_ID, any_time, span_id, status, trace_id
 from evalagent.traces.otlp_json import content_id, first
 
@@ -23,9 +23,24 @@ def is_span(value: Mapping[str, Json]) -> bool:
     return "context.span_id" in value or ("span_id" in value and ("span_name" in value or "span_attributes" in value))
 
 
+def is_list(value: Mapping[str, Json]) -> bool:
+    """Whether this is `{"spans": […]}` with spans of such a dump."""
+    spans = value.get("spans")
+    return type(spans) is list and any(type(span) is dict and is_span(span) for span in spans)
+
+
 def is_log(value: Mapping[str, Json]) -> bool:
     """Whether this is a log record as the SDK's console exporter prints it."""
     return "body" in value and "trace_id" in value and "severity_number" in value
+
+
+def read_list(value: Mapping[str, Json], harvest: Harvest) -> None:
+    """The spans of `{"spans": […]}`; what is no span is rejected alone."""
+    for number, span in enumerate(value["spans"]):
+        if type(span) is dict:
+            read_span(span, harvest, value.get("trace_id"))
+        else:
+            harvest.reject(f"spans[{number}] is no span")
 
 
 def read_span(raw: Mapping[str, Json], harvest: Harvest, trace: Json = None) -> None:
@@ -33,18 +48,21 @@ def read_span(raw: Mapping[str, Json], harvest: Harvest, trace: Json = None) -> 
     todo: list[tuple[Mapping[str, Json], str | None]] = [(raw, None)]
     while todo:
         value, parent = todo.pop()
-        if type(value) is not dict:
-            harvest.reject("a child span is no object")
-            continue
-        span = to_span(value, trace, parent)
-        harvest.spans.append(span)
-        children = value.get("child_spans")
+        span: Span | None = None
+        try:
+            span = to_span(value, trace, parent)
+            harvest.spans.append(span)
+        except BAD_CONTENT as error:
+            harvest.refuse("no span", error)
+        children = value.get("child_spans") if type(value) is dict else None
         if type(children) is list:
-            todo.extend((child, span.span_id) for child in reversed(children))
+            todo.extend((child, span.span_id if span else parent) for child in reversed(children))
 
 
-def to_span(raw: Mapping[str, Json], trace: Json = None, parent: str | None = None) -> Span:
+def to_span(raw: Json, trace: Json = None, parent: str | None = None) -> Span:
     """One span of a dump; `trace` and `parent` are what the place it stands in says of it."""
+    if type(raw) is not dict:
+        raise ValueError("an object was expected")
     context = raw.get("context")
     inside = context if type(context) is dict else {}
     above = raw.get("parent")
@@ -78,6 +96,11 @@ def to_span(raw: Mapping[str, Json], trace: Json = None, parent: str | None = No
         resource=attributes(held)[0],
         dropped_attributes=lost,
     )
+
+
+def read_log(value: Mapping[str, Json], harvest: Harvest) -> None:
+    """One log record of the console exporter."""
+    harvest.logs.append(to_log(value))
 
 
 def to_log(raw: Mapping[str, Json]) -> LogRecord:

@@ -54,8 +54,8 @@ def is_transcript(value: Json) -> bool:
     return type(messages) is list and any(map(is_message, messages))
 
 
-def read_transcript(value: Json, harvest: Harvest, seen: dict[str, int]) -> None:
-    """One transcript. `seen` counts how often each stood in the file so far."""
+def read_transcript(value: Json, harvest: Harvest, seen: dict[str, int], names: list[str]) -> None:
+    """One transcript. `seen` counts how often each stood in the file so far; its name is added to `names`."""
     held: Mapping[str, Json] = value if type(value) is dict else {}
     turns = _turns(held, held.get("messages") if held else value, harvest)
     if not turns:
@@ -65,6 +65,7 @@ def read_transcript(value: Json, harvest: Harvest, seen: dict[str, int]) -> None
     )
     name = digest.hexdigest()
     seen[name] = seen.get(name, 0) + 1
+    names.append(name)
     harvest.spans.extend(_spans(held, turns, f"{name}:{seen[name]}"))
 
 

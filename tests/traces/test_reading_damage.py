@@ -178,9 +178,11 @@ def test_an_empty_request_and_metrics_are_no_fault() -> None:
 def test_a_shape_that_was_not_asked_for_is_rejected() -> None:
     reading = read((HERE / "chat.openai.json").read_bytes(), "f", "otlp")
     assert reading.spans == ()
-    assert "messages" in reading.rejected[0].reason
-    with pytest.raises(ValueError, match="unknown format 'zipkin'"):
-        read(b"", "f", "zipkin")
+    assert reading.rejected[0].reason == (
+        "this is messages, which --format otlp does not take: use --format messages or --format auto"
+    )
+    with pytest.raises(ValueError, match="unknown format 'avro'"):
+        read(b"", "f", "avro")
 
 
 def test_the_reason_of_a_rejection_shows_no_secret() -> None:
