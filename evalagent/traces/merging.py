@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from evalagent.model import Tokens
 from evalagent.traces.forest import Forest
 from evalagent.traces.observing import Observation
+from evalagent.traces.unwrapping import canonical, collapsed
 
 _SAME = frozenset({"llm", "embedding", "retrieval", "reranker"})
 _TOOLS = frozenset({"tool", "handoff"})
@@ -39,7 +40,7 @@ def twins(forest: Forest, observations: Sequence[Observation]) -> dict[int, int]
                 _keep(kept, observations, same, at)
                 if same in kept:
                     known[known.index(same)] = at
-    _streaming_twins(forest, observations, kept)
+    _sibling_twins(forest, observations, kept)
     return {at: _final(kept, at) for at in kept}
 
 
@@ -82,33 +83,52 @@ def _overlap(forest: Forest, a: int, b: int) -> bool:
     return first.start_ns <= forest.ends[b] and second.start_ns <= forest.ends[a]
 
 
-def _streaming_twins(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
-    """An SDK's own span beside an instrumentor's, same model, inside its interval."""
+def _sibling_twins(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
+    """One model call told by two instrumentations side by side: same model, one inside the interval of the other, and
+    nothing that tells them apart (an SDK's own stream, LangChain beside the client's own instrumentor)."""
     for family in [*forest.children, forest.roots]:
-        native = [at for at in family if observations[at].native and at not in kept]
-        if not native:
+        calls = [at for at in family if observations[at].kind == "llm" and at not in kept]
+        if len({forest.spans[at].scope for at in calls}) < 2:
             continue
-        others = [
-            at for at in family if observations[at].kind == "llm" and not observations[at].native and at not in kept
-        ]
-        starts = sorted(others, key=lambda at: forest.spans[at].start_ns)
-        cursor = 0
+        calls.sort(key=lambda at: (forest.spans[at].start_ns, -forest.ends[at], observations[at].native, at))
         open_: list[int] = []
-        for at in sorted(native, key=lambda n: forest.spans[n].start_ns):
-            while cursor < len(starts) and forest.spans[starts[cursor]].start_ns <= forest.spans[at].start_ns:
-                open_.append(starts[cursor])
-                cursor += 1
+        for at in calls:
             open_ = [o for o in open_ if forest.ends[o] >= forest.spans[at].start_ns]
             match = next(
                 (
                     o
                     for o in reversed(open_)
-                    if forest.ends[o] >= forest.ends[at] and _same_model(observations[o], observations[at])
+                    if forest.ends[o] >= forest.ends[at]
+                    and o not in kept
+                    and one_call(observations[o], observations[at])
                 ),
                 None,
             )
             if match is not None:
                 _keep(kept, observations, match, at)
+            open_.append(at)
+
+
+def one_call(outer: Observation, inner: Observation) -> bool:
+    """Whether two model calls of which one ran inside the time of the other can be one call that two instrumentations
+    report: not by one scope, one model, and the same reply, else the same tokens. Of an SDK's own span nothing more is
+    asked, since it tells no contents."""
+    if outer.span.scope == inner.span.scope or not _same_model(outer, inner):
+        return False
+    if outer.response_id and inner.response_id:
+        return outer.response_id == inner.response_id
+    if outer.native != inner.native:
+        return True
+    if outer.reply is not None and inner.reply is not None:
+        ours, theirs = outer.reply.requests, inner.reply.requests
+        if ours or theirs:
+            return [(r.name, canonical(r.arguments)) for r in ours] == [
+                (r.name, canonical(r.arguments)) for r in theirs
+            ]
+        return collapsed(outer.reply.text) == collapsed(inner.reply.text)
+    if outer.reply is None and inner.reply is None and outer.error and inner.error:
+        return True
+    return outer.tokens is not None and inner.tokens is not None and outer.tokens == inner.tokens
 
 
 def _same_model(a: Observation, b: Observation) -> bool:

@@ -10,6 +10,7 @@ from evalagent.model import Json, Message, ToolAnswer, ToolRequest
 from evalagent.traces.unwrapping import canonical, literal, parse, structured
 
 _CALLING = "Calling tools:"
+_CALL_BLOCKS = ('"type": "function_call"', '"type": "tool_use"')
 _ROLES = {
     "human": "user",
     "user": "user",
@@ -101,7 +102,12 @@ def read_message(value: Json, role: str) -> Message | None:
             break
     if default == "assistant" and len(parts.texts) == 1 and parts.texts[0].startswith(_CALLING):
         parts.calling(parts.texts[0])
-    for call in _calls(value):
+    calls = _calls(value)
+    if calls and parts.requests:
+        # LangChain tells the calls of Anthropic's and OpenAI's content blocks again, there whole even where streamed.
+        again = {_string(_identity(call)) for call in calls if isinstance(call, dict)}
+        parts.requests = [r for r in parts.requests if r.id is None or r.id not in again]
+    for call in calls:
         parts.request(call)
     if isinstance(value.get("function_call"), dict) and value["function_call"].get("name"):
         parts.request(value["function_call"])
@@ -152,6 +158,10 @@ def _calls(value: Mapping[str, Json]) -> list[Json]:
     return calls if isinstance(calls, list) else []
 
 
+def _identity(call: Mapping[str, Json]) -> Json:
+    return call.get("call_id") or call.get("id") or call.get("toolCallId") or call.get("toolUseId")
+
+
 def _string(value: Json) -> str | None:
     return value if isinstance(value, str) and value else None
 
@@ -192,10 +202,18 @@ class _Parts:
         )
 
     def message(self, role: str) -> Message | None:
+        if self.requests and self.texts:
+            self.texts = [t for t in self.texts if not self._told_as_text(t)]
         text = "\n".join(t for t in self.texts if t)
         if not (text or self.requests or self.answers):
             return None
         return Message(role, text, tuple(self.requests), tuple(self.answers))
+
+    def _told_as_text(self, text: str) -> bool:
+        """OpenLLMetry writes a call's content block into a text part too, as JSON."""
+        if text[:2] != '{"' or not any(mark in text for mark in _CALL_BLOCKS):
+            return False
+        return any(request.id is not None and request.id in text for request in self.requests)
 
     def request(self, call: Json) -> None:
         if not isinstance(call, dict):
@@ -205,7 +223,7 @@ class _Parts:
         name = inner.get("name") or call.get("toolName") or call.get("tool.name")
         raw = next((inner[k] for k in ("arguments", "args", "input", "tool.args") if inner.get(k) is not None), None)
         parsed = parse(raw)
-        identity = call.get("call_id") or call.get("id") or call.get("toolCallId") or call.get("toolUseId")
+        identity = _identity(call)
         value = {} if parsed.value is None or parsed.value == "" else parsed.value
         if raw is None and call.get("type") == "tool_call" and "arguments" not in inner:
             value = None  # GenAI parts without contents: that there was a call is told, with what is not
