@@ -3,7 +3,7 @@
 Containers are treated from the inside out. In each, the steps below one child are a group; a group's sources are its
 steps without a parent, its sinks those that no step of it depends on. Rules (confidence): child_embedding (0.9),
 agent_call and agent_result (0.9), link (0.9), graph_edge (0.85), open_tool (0.7), handoff (0.9), container (0.8),
-superstep (0.6), sequence (0.4). All but the joins of a graph are for steps without a parent.
+superstep (0.6), sequence (0.4). All but the joins of a graph and hand-offs are for steps without a parent.
 """
 
 import re
@@ -196,13 +196,13 @@ class Grouping:
                 for reader in self._drafts.steps[tool].readers[:1]:
                     for sink in group.sinks:
                         self._drafts.add(reader, sink, "agent_result", 0.7)
+            if before:
+                self._hand_over(before, group)
             if self._bare(group):
                 self._predecessors(at, group, groups, by_node, by_step, by_node_id, steps_at)
             if self._bare(group):
                 if before:
-                    last = [s for g in before for s in g.sinks]
-                    rule = ("handoff", 0.9) if self._handed_to(last, group) else ("sequence", 0.4)
-                    self._connect(last, group.sources, *rule)
+                    self._connect([s for g in before for s in g.sinks], group.sources, "sequence", 0.4)
                 elif owners:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)
@@ -215,13 +215,16 @@ class Grouping:
     def _is_agent(self, group: Group) -> bool:
         return self._drafts.observations[group.at].kind in ("agent", "agent-step")
 
-    def _handed_to(self, last: list[int], group: Group) -> bool:
-        """Whether what ended just before was a hand-off to the agent that begins here."""
+    def _hand_over(self, before: list[Group], group: Group) -> None:
+        """What ended just before was a hand-off to the agent that begins here: it began by that, whatever it read."""
+        last = [sink for earlier in before for sink in earlier.sinks]
         if len(last) != 1 or not self._is_agent(group):
-            return False
+            return
         step = self._drafts.steps[last[0]]
         target = step.observation.target
-        return step.kind == "handoff" and target is not None and target == self._drafts.observations[group.at].name
+        if step.kind == "handoff" and target is not None and target == self._drafts.observations[group.at].name:
+            for source in group.sources:
+                self._drafts.add(source, last[0], "handoff", 0.9)
 
     def _joins(self, group: Group, by_node: Mapping[tuple[str, str], Runs]) -> None:
         """`join:A+B:X` names all that X waited for, whatever else is known of it."""

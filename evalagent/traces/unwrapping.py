@@ -22,6 +22,7 @@ _NUMBERS = json.JSONDecoder(
 )
 _FLOAT = re.compile(r"\d(\.\d|[eE][+-]?\d)")
 _PACKING = {"tags", "metadata", "kwargs", "inputs", "input_str", "color", "name", "run_id", "parent_run_id"}
+_FUNCTION_RESPONSE = {"id", "name", "response", "will_continue", "scheduling", "parts"}
 _LITERAL_LIMIT = 20_000
 
 
@@ -234,7 +235,7 @@ class Result:
 
 
 def result(value: Json) -> Result:
-    """A tool's result: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Vercel, MCP results unwrapped.
+    """A tool's result: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Gemini, Vercel, MCP results unwrapped.
 
     Where the packing says that the call failed, the saying is kept: `{"status": "error", "content": ...}`.
     """
@@ -263,6 +264,9 @@ def result(value: Json) -> Result:
             elif "isError" in keys and "content" in keys:
                 failed = failed or value["isError"] is True
                 value = value["content"]
+            elif "response" in keys and "name" in keys and keys <= _FUNCTION_RESPONSE:
+                call_id = call_id or _text(value.get("id"))
+                value = value["response"]
             elif keys == {"type", "value"} and isinstance(value["type"], str):
                 failed = failed or value["type"].startswith("error")
                 value = value["value"]
