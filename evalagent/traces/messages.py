@@ -22,6 +22,7 @@ class Reader:
     def __init__(self) -> None:
         self._messages: dict[Any, Message] = {}
         self._texts: list[tuple[str, tuple[Message, ...]]] = []
+        self._instructions: dict[str, tuple[tuple[Message, ...], bool]] = {}
         self._pairs: dict[Any, Message] = {}
         self._tools: dict[str, tuple[ToolSchema, ...]] = {}
 
@@ -32,15 +33,20 @@ class Reader:
         key = (
             message.role,
             message.text,
-            tuple((r.id, r.name, canonical(r.arguments), r.truncated) for r in message.requests),
-            tuple((a.id, a.name, canonical(a.content)) for a in message.answers),
+            tuple([(r.id, r.name, canonical(r.arguments), r.truncated) for r in message.requests]),
+            tuple([(a.id, a.name, _same(a.content)) for a in message.answers]),
         )
         return self._messages.setdefault(key, message)
 
     def many(self, value: Json, role: str = "user") -> tuple[tuple[Message, ...], bool]:
         """Every message of a list, text of a list, or one message; and whether it had been cut."""
         if isinstance(value, str):
-            return self._text(value, role)
+            if role != "system":
+                return self._text(value, role)
+            known = self._instructions.get(value)
+            if known is None:
+                known = self._instructions[value] = self._text(value, role)
+            return known
         return self._list(value, role), False
 
     def _text(self, text: str, role: str) -> tuple[tuple[Message, ...], bool]:
@@ -88,7 +94,8 @@ class Reader:
             value = value[0]
         if not isinstance(value, list) or is_pair(value):
             value = [value]
-        return tuple(m for m in (self.one(item, role) for item in value) if m is not None)
+        found = [read_message(item, role) for item in value]
+        return tuple([self.intern(message) for message in found if message is not None])
 
     def one(self, value: Json, role: str = "user") -> Message | None:
         """One message; None where there is nothing in it."""
@@ -143,6 +150,11 @@ class Reader:
         if key not in self._tools:
             self._tools[key] = tuple(_schemas(value))
         return self._tools[key]
+
+
+def _same(value: Json) -> Any:
+    """Equal for equal values and for no others."""
+    return (value,) if type(value) is str else canonical(value)
 
 
 def nested(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:

@@ -6,6 +6,7 @@ Nothing here raises: what cannot be understood comes back as it was.
 import ast
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from evalagent.model import Json
 from evalagent.traces.anyvalues import DEEPEST, shallow
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+_SCAN: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once
 _NUMBERS = json.JSONDecoder(
     strict=False,
     parse_constant=str,
@@ -61,8 +63,14 @@ def _int_text(value: int) -> str:
 
 
 def _decoded(text: str) -> Json:
-    """The value of JSON text, nested no deeper than attributes are: what is deeper stays text."""
-    value: Json = _DECODER.decode(text)
+    """The value of JSON text without space around it, nested no deeper than attributes are: what is deeper stays
+    text."""
+    try:
+        value, end = _SCAN(text, 0)
+    except StopIteration:
+        raise ValueError("no JSON") from None
+    if end != len(text):
+        raise ValueError("more than one value")
     return value if text.count("[") + text.count("{") < DEEPEST else shallow(value)
 
 
