@@ -56,6 +56,8 @@ class Database:
                 if not read_only:
                     connection.execute(files("evalagent.adapters").joinpath(self._schema).read_text())
                 yield connection
+            except (duckdb.BinderException, duckdb.ParserException):
+                raise  # a wrong query of ours, not a wrong file
             except duckdb.Error as error:
                 raise self._damaged(error) from error
             finally:

@@ -1,0 +1,104 @@
+"""Which traces of a store are to be built together: those of one session, those that links join, and a trace of tools
+alone with the traces that may have asked for them.
+
+Such a company may be larger than need be; what it gives is the same. `plan` makes it a table of the database, so that
+any number of traces can be planned.
+"""
+
+from array import array
+
+import duckdb
+
+from evalagent.adapters.arrow import arrow
+from evalagent.adapters.trace_store import one
+
+WINDOW_NS = 600 * 1_000_000_000
+"""How far apart a call and the lost tool that ran it may be; `traces.sessions` has the same."""
+
+_SESSIONS = """
+SELECT t.no, first(t.no) OVER (PARTITION BY session ORDER BY t.no) AS root
+FROM said JOIN units t USING (trace_id)
+QUALIFY count(*) OVER (PARTITION BY session) > 1 AND t.no <> root
+"""
+_LINKS = """
+SELECT DISTINCT here.no, there.no
+FROM (SELECT DISTINCT trace_id, unnest(linked) AS other FROM spans WHERE linked IS NOT NULL) l
+JOIN units here ON here.trace_id = l.trace_id JOIN units there ON there.trace_id = l.other
+"""
+# a name with its arguments joins only where one lost tool has them; an id always does
+_LOST = f"""
+SELECT DISTINCT here.no, there.no
+FROM (SELECT *, count(*) OVER (PARTITION BY service, key) AS times FROM {{loose}} WHERE role = 'ran') r
+JOIN (SELECT * FROM {{loose}} WHERE role = 'asked') a
+  ON a.service = r.service AND a.key = r.key AND a.trace_id <> r.trace_id
+  AND abs(a.moment_ns::HUGEINT - r.moment_ns::HUGEINT) <= {WINDOW_NS}
+JOIN units here ON here.trace_id = r.trace_id JOIN units there ON there.trace_id = a.trace_id
+WHERE r.times = 1 OR r.key LIKE 'i%'
+"""  # noqa: S608
+_COMPANIES = """
+CREATE OR REPLACE TEMP TABLE companies AS
+WITH grouped AS (SELECT u.*, coalesce(p.root, u.no) AS root FROM units u LEFT JOIN pairs p USING (no)),
+sized AS (
+    SELECT *, sum(spans) OVER (PARTITION BY root) > $1 AND count(*) OVER (PARTITION BY root) > 1 AS cut,
+        (sum(spans) OVER (PARTITION BY root ORDER BY no) - spans) // $1 AS parts_before
+    FROM grouped
+),
+parted AS (SELECT *, CASE WHEN cut THEN parts_before ELSE 0 END AS part FROM sized),
+named AS (
+    SELECT *, min(no) OVER (PARTITION BY root, part) AS company, count(*) OVER (PARTITION BY root, part) AS members
+    FROM parted
+),
+signed AS (
+    SELECT company, md5(string_agg(trace_id, ',' ORDER BY trace_id) || if(bool_or(cut), '+', '')) AS sign
+    FROM named WHERE members > 1 OR cut GROUP BY company
+)
+SELECT no, trace_id, spans, repeated, low, high, company, cut, sign FROM named LEFT JOIN signed USING (company)
+"""
+
+
+def number_traces(connection: duckdb.DuckDBPyConnection) -> int:
+    """Make the temporary table `units`: a row per trace, numbered by start, then id. How many there are."""
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE units AS"
+        " SELECT row_number() OVER (ORDER BY min(start_ns), trace_id) - 1 AS no, trace_id, count(*) AS spans,"
+        " sum(copies - 1)::BIGINT AS repeated, min(rowid) AS low, max(rowid) AS high FROM spans GROUP BY trace_id"
+    )
+    return int(one(connection, "SELECT count(*) FROM units"))
+
+
+def join_traces(connection: duckdb.DuckDBPyConnection, loose: str, most: int) -> None:
+    """Make the temporary table `companies` (trace_id, company, sign, cut, ...) from `units`, `said` (trace_id, session)
+    and a table of loose calls.
+
+    `company` is the number of its first trace; `sign` a hash of its members, NULL for a trace alone. A company of more
+    than `most` spans is cut by time, and `cut` is then true.
+    """
+    pa = arrow()
+    size = one(connection, "SELECT count(*) FROM units")
+    parents = array("q", range(size))
+    for query in (_SESSIONS, _LINKS, _LOST.format(loose=loose)):
+        found = connection.execute(query)
+        while rows := found.fetchmany(10_000):
+            for here, there in rows:
+                _join(parents, here, there)
+    joined = [(no, root) for no in range(size) if (root := _root(parents, no)) != no]
+    pairs = [*joined, *((root, root) for root in sorted({root for _, root in joined}))]
+    numbers, roots = pa.array([no for no, _ in pairs], pa.int64()), pa.array([root for _, root in pairs], pa.int64())
+    connection.register("pairs", pa.table({"no": numbers, "root": roots}))
+    connection.execute(_COMPANIES, [most])
+    connection.unregister("pairs")
+
+
+def _join(parents: "array[int]", here: int, there: int) -> None:
+    here, there = _root(parents, here), _root(parents, there)
+    if here != there:
+        parents[max(here, there)] = min(here, there)
+
+
+def _root(parents: "array[int]", at: int) -> int:
+    root = at
+    while parents[root] != root:
+        root = parents[root]
+    while parents[at] != root:
+        parents[at], at = root, parents[at]
+    return root

@@ -1,0 +1,347 @@
+"""Steps and edges from the spans of a trace store, batch by batch in worker processes.
+
+Traces that may belong together are built together, all others each by itself, so that what is built depends on the
+spans alone: not on the order in which they came, nor on how often it was built before.
+"""
+
+import contextlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import duckdb
+
+from evalagent.adapters.arrow import Table, arrow
+from evalagent.adapters.companies import join_traces, number_traces
+from evalagent.adapters.span_batches import LOG_COLUMNS, SPAN_COLUMNS, logs_in, spans_in
+from evalagent.adapters.step_rows import BUILT_TABLES, built_tables, loose_calls
+from evalagent.adapters.trace_store import TraceStore, one
+from evalagent.adapters.workers import DEFAULT, Workers
+from evalagent.model import Finding, Json, LogRecord, Span, Trace
+from evalagent.traces.building import Built, build
+
+T = TypeVar("T")
+BATCH_SPANS = 10_000
+MOST_TOGETHER = 50_000
+"""Spans of a company up to which it is built as one."""
+ALONE_UP_TO = 5_000
+"""Spans up to which no worker process is worth its start."""
+_SPOOLED = 8 << 20
+_ROUNDS = 3
+"""Building tells which traces belong together after all; those are built once more, and then nothing is left."""
+
+_MOVED = """
+CREATE OR REPLACE TEMP TABLE moved AS
+SELECT DISTINCT batch FROM plan SEMI JOIN (
+    SELECT trace_id FROM companies c JOIN first_companies f USING (trace_id) WHERE c.sign IS DISTINCT FROM f.sign OR $1
+) USING (trace_id)
+"""
+_TO_BUILD = """
+CREATE OR REPLACE TEMP TABLE wanted AS
+SELECT trace_id FROM companies SEMI JOIN (
+    SELECT c.company
+    FROM companies c LEFT JOIN traces t USING (trace_id) LEFT JOIN stale s USING (trace_id)
+    WHERE s.trace_id IS NOT NULL OR t.trace_id IS NULL OR t.company IS DISTINCT FROM c.sign
+) USING (company)
+"""
+_NAMED = """
+UPDATE traces SET company = c.sign FROM companies c WHERE traces.trace_id = c.trace_id AND c.sign IS NOT NULL
+"""
+_PLAN = """
+CREATE OR REPLACE TEMP TABLE plan AS
+WITH placed AS (
+    SELECT c.*, sum(spans) OVER (ORDER BY company, no) - sum(spans) OVER (PARTITION BY company ORDER BY no) AS before
+    FROM companies c SEMI JOIN wanted USING (trace_id)
+)
+SELECT trace_id, company, repeated, cut, low, high, min(company) OVER (PARTITION BY before // $1) AS batch FROM placed
+"""
+
+
+class Batch(NamedTuple):
+    """Whole companies: their spans and log records, and for each trace its company, the spans of it that came again,
+    and whether its company was cut."""
+
+    spans: Table
+    logs: Table | None
+    traces: dict[str, tuple[int, int, bool]]
+    prices: Mapping[str, Json] | None
+    among_others: bool
+
+
+class Made(NamedTuple):
+    """What a batch gave: the result of the work on it, and what only building could tell."""
+
+    result: Any
+    sessions: list[tuple[str, str]]
+    loose: Table | None
+    stepped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReceipt:
+    """Traces that were built anew, with their steps and edges."""
+
+    traces: int
+    steps: int
+    edges: int
+
+
+def _made(work: Callable[[Built], Any], batch: Batch) -> Made:
+    built, services = _built(batch)
+    return Made(
+        work(built),
+        [(trace.trace_id, trace.session) for trace in built.traces if trace.session],
+        loose_calls(built, services),
+        any(trace.steps for trace in built.traces),
+    )
+
+
+def _built(batch: Batch) -> tuple[Built, dict[str, str]]:
+    """The batch built company by company, and the service of each trace."""
+    spans: dict[int, list[Span]] = {}
+    logs: dict[int, list[LogRecord]] = {}
+    first: dict[str, Span] = {}
+    ids: set[tuple[str, str]] = set()
+    for span in spans_in(batch.spans):
+        spans.setdefault(batch.traces[span.trace_id][0], []).append(span)
+        ids.add((span.trace_id, span.span_id))
+        known = first.get(span.trace_id)
+        if known is None or (span.start_ns, span.span_id) < (known.start_ns, known.span_id):
+            first[span.trace_id] = span
+    attached = ignored = 0
+    if batch.logs is not None:
+        for log, copies in zip(logs_in(batch.logs), batch.logs.column("copies").to_pylist(), strict=True):
+            if (log.trace_id, log.span_id) in ids:
+                attached += copies
+                logs.setdefault(batch.traces[log.trace_id][0], []).append(log)
+            else:
+                ignored += copies
+    repeated = {trace_id: again for trace_id, (_, again, _) in batch.traces.items() if again}
+    traces: list[Trace] = []
+    for company in sorted(spans):
+        built = build(
+            spans[company], logs.get(company, ()), batch.prices, repeated=repeated, among_others=batch.among_others
+        )
+        traces += built.traces
+    traces = [_told_cut(trace) if batch.traces[trace.trace_id][2] else trace for trace in traces]
+    traces.sort(key=lambda trace: (trace.start_ns, trace.trace_id))
+    services = {trace_id: str(span.resource.get("service.name", "")) for trace_id, span in first.items()}
+    return Built(tuple(traces), sum(repeated.values()), attached, ignored), services
+
+
+def _told_cut(trace: Trace) -> Trace:
+    finding = Finding(
+        trace.trace_id,
+        None,
+        "session_cut",
+        "info",
+        f"its session holds more than {MOST_TOGETHER} spans and was built in parts, so that edges between traces of it"
+        " may be missing; a session id that never changes is the usual reason",
+    )
+    return replace(trace, health=(*trace.health, finding))
+
+
+# --- doors ---------------------------------------------------------------------------------------
+
+
+def map_built(
+    store: TraceStore,
+    work: Callable[[Built], T],
+    *,
+    workers: int | None = None,
+    prices: Mapping[str, Json] | None = None,
+    batch_spans: int = BATCH_SPANS,
+) -> Iterator[T]:
+    """The work done on all traces of the store, some at a time, in order of their start; nothing is kept in the store.
+
+    Each `Built` holds whole companies with their duplicates and log records, some `batch_spans` spans (one company may
+    be larger); a last one without traces counts the log records that name none of them. Where there are worker
+    processes, the work and its result are pickled. `workers`: None is two, or none where there is little.
+    """
+    with store.connection() as connection:
+        run = connection.execute
+        spans = one(connection, "SELECT count(*) FROM spans")
+        made = partial(_made, work)
+        with Workers[Batch, Made](made, _processes(workers, spans)) as hands, _Spool[T](store) as spool:
+            hints = "SELECT DISTINCT trace_id, session FROM spans WHERE session IS NOT NULL"
+            number_traces(connection)
+            run(f"CREATE OR REPLACE TEMP TABLE said AS {hints}")
+            run("CREATE OR REPLACE TEMP TABLE ends AS SELECT * FROM loose_calls WHERE false")
+            run("CREATE OR REPLACE TEMP TABLE sessions (trace_id VARCHAR, session VARCHAR)")
+            join_traces(connection, "ends", MOST_TOGETHER)
+            run("CREATE OR REPLACE TEMP TABLE first_companies AS FROM companies")
+            run("CREATE OR REPLACE TEMP TABLE wanted AS SELECT trace_id FROM units")
+            stepped = False
+            for number, one_made in _batches(connection, hands, prices, batch_spans, among_others=True):
+                spool.put(number, one_made.result)
+                _note(connection, one_made)
+                stepped = stepped or one_made.stepped
+            run("CREATE OR REPLACE TEMP TABLE said AS FROM sessions")
+            join_traces(connection, "ends", MOST_TOGETHER)
+            run(_MOVED, [not stepped])
+            moved = [batch for (batch,) in run("FROM moved").fetchall()]
+            if moved:
+                spool.drop(moved)
+                run("CREATE OR REPLACE TEMP TABLE wanted AS SELECT trace_id FROM plan SEMI JOIN moved USING (batch)")
+                for number, one_made in _batches(connection, hands, prices, batch_spans, among_others=stepped):
+                    spool.put(number, one_made.result)
+            yield from spool.results()
+        lost = one(
+            connection,
+            "SELECT coalesce(sum(copies), 0)::BIGINT FROM log_records l ANTI JOIN spans s USING (trace_id)",
+        )
+    if lost:
+        yield work(Built((), 0, 0, lost))
+
+
+def rebuild(
+    store: TraceStore,
+    *,
+    workers: int | None = None,
+    prices: Mapping[str, Json] | None = None,
+    everything: bool = False,
+    batch_spans: int = BATCH_SPANS,
+) -> RebuildReceipt:
+    """Build the traces that are new or changed, and those that belong with them, and put their rows in place of the old
+    ones; all traces if `everything`. All or nothing."""
+    with store.connection() as connection:
+        connection.execute("BEGIN")
+        try:
+            receipt = _rebuilt(connection, workers, prices, batch_spans, everything)
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):
+                connection.execute("ROLLBACK")
+            raise
+    return receipt
+
+
+def _rebuilt(
+    connection: duckdb.DuckDBPyConnection,
+    workers: int | None,
+    prices: Mapping[str, Json] | None,
+    batch_spans: int,
+    everything: bool,
+) -> RebuildReceipt:
+    run = connection.execute
+    traces = steps = edges = 0
+    if everything:
+        run("INSERT INTO stale SELECT DISTINCT trace_id FROM spans ANTI JOIN stale USING (trace_id)")
+    if not one(connection, "SELECT count(*) FROM stale"):
+        return RebuildReceipt(0, 0, 0)
+    waiting = one(connection, "SELECT count(*) FROM spans SEMI JOIN stale USING (trace_id)")
+    with Workers[Batch, Made](partial(_made, built_tables), _processes(workers, waiting)) as hands:
+        number_traces(connection)
+        run("DELETE FROM loose_calls WHERE trace_id IN (SELECT trace_id FROM stale)")
+        run(
+            "CREATE OR REPLACE TEMP TABLE said AS"
+            " SELECT trace_id, session FROM traces ANTI JOIN stale USING (trace_id) WHERE session IS NOT NULL UNION"
+            " SELECT trace_id, session FROM spans SEMI JOIN stale USING (trace_id) WHERE session IS NOT NULL"
+        )
+        for _ in range(_ROUNDS):
+            join_traces(connection, "loose_calls", MOST_TOGETHER)
+            run(_TO_BUILD)
+            if not one(connection, "SELECT count(*) FROM wanted"):
+                break
+            for table in (*BUILT_TABLES, "loose_calls"):
+                run(f"DELETE FROM {table} WHERE trace_id IN (SELECT trace_id FROM wanted)")  # noqa: S608
+            for _, made in _batches(connection, hands, prices, batch_spans, among_others=True):
+                tables = made.result if made.loose is None else {**made.result, "loose_calls": made.loose}
+                for table, rows in tables.items():
+                    _insert(connection, table, rows)
+                traces += made.result["traces"].num_rows
+                steps += made.result["steps"].num_rows
+                edges += made.result["edges"].num_rows
+            run(_NAMED)
+            run("DELETE FROM stale")
+            run("CREATE OR REPLACE TEMP TABLE said AS SELECT trace_id, session FROM traces WHERE session IS NOT NULL")
+    severity = "info" if one(connection, "SELECT count(*) FROM (SELECT 1 FROM steps LIMIT 1)") else "error"
+    run("UPDATE findings SET severity = $1 WHERE code = 'no_agent_steps' AND severity <> $1", [severity])
+    return RebuildReceipt(traces, steps, edges)
+
+
+def _processes(workers: int | None, spans: int) -> int:
+    return workers if workers is not None else 0 if spans <= ALONE_UP_TO else DEFAULT
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Table) -> None:
+    connection.register("incoming", rows)
+    connection.execute(f"INSERT INTO {table} BY NAME FROM incoming")
+    connection.unregister("incoming")
+
+
+def _note(connection: duckdb.DuckDBPyConnection, made: Made) -> None:
+    """What building told of the ties between traces, for the next round."""
+    pa = arrow()
+    if made.sessions:
+        ids, sessions = zip(*made.sessions, strict=True)
+        table = pa.table({"trace_id": pa.array(ids, pa.string()), "session": pa.array(sessions, pa.string())})
+        _insert(connection, "sessions", table)
+    if made.loose is not None:
+        _insert(connection, "ends", made.loose)
+
+
+def _batches(
+    connection: duckdb.DuckDBPyConnection,
+    hands: Workers[Batch, Made],
+    prices: Mapping[str, Json] | None,
+    batch_spans: int,
+    *,
+    among_others: bool,
+) -> Iterator[tuple[int, Made]]:
+    """The traces in `wanted` by whole companies, and what each batch gave; a batch's number is that of its first
+    trace."""
+    connection.execute(_PLAN, [batch_spans])
+    numbers = [number for (number,) in connection.execute("SELECT DISTINCT batch FROM plan ORDER BY batch").fetchall()]
+    made = hands.map(_batch(connection, number, prices, among_others) for number in numbers)
+    yield from zip(numbers, made, strict=True)
+
+
+def _batch(
+    connection: duckdb.DuckDBPyConnection, number: int, prices: Mapping[str, Json] | None, among_others: bool
+) -> Batch:
+    rows = connection.execute(
+        "SELECT trace_id, company, repeated, cut, low, high FROM plan WHERE batch = ?", [number]
+    ).fetchall()
+    ours = "(SELECT trace_id FROM plan WHERE batch = $1)"
+    spans = connection.sql(
+        f"SELECT {', '.join(SPAN_COLUMNS)} FROM spans SEMI JOIN {ours} USING (trace_id) WHERE rowid BETWEEN $2 AND $3",  # noqa: S608
+        params=[number, min(row[4] for row in rows), max(row[5] for row in rows)],
+    ).to_arrow_table()
+    logs = connection.sql(
+        f"SELECT {', '.join(LOG_COLUMNS)}, copies FROM log_records SEMI JOIN {ours} USING (trace_id)",  # noqa: S608
+        params=[number],
+    ).to_arrow_table()
+    traces = {trace: (company, repeated, cut) for trace, company, repeated, cut, _, _ in rows}
+    return Batch(spans, logs if logs.num_rows else None, traces, prices, among_others)
+
+
+class _Spool(Generic[T]):
+    """Results by number, kept on disk where they are large, given in order of number."""
+
+    def __init__(self, store: TraceStore) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=str(store.path.parent))  # noqa: SIM115 - closed in __exit__
+        self._places: dict[int, int] = {}
+
+    def __enter__(self) -> "_Spool[T]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def put(self, number: int, result: T) -> None:
+        self._places[number] = self._file.seek(0, os.SEEK_END)
+        pickle.dump(result, self._file, pickle.HIGHEST_PROTOCOL)
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            del self._places[number]
+
+    def results(self) -> Iterator[T]:
+        for number in sorted(self._places):
+            self._file.seek(self._places[number])
+            yield pickle.load(self._file)  # noqa: S301 - our own, in a file without a name

@@ -1,0 +1,103 @@
+"""The trace store: spans of any number of files in a DuckDB file, with the steps and edges that were built from them.
+
+`intake.load` puts spans in, `rebuilding.rebuild` makes the steps of what is new, and everything can be asked by SQL.
+It is a truth of its own: the files that it was loaded from may go.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from evalagent.adapters.database import WAIT_S, Database
+from evalagent.adapters.store import TRACES
+from evalagent.model import Json
+
+MEMORY = "320MB"
+"""What the database may hold in memory; beyond it goes to files beside it."""
+TABLES = ("spans", "steps", "edges", "traces", "findings", "fates", "log_records", "inputs", "stale", "loose_calls")
+
+
+class TraceStore:
+    """The trace store of one home; opened anew for each use."""
+
+    def __init__(self, home: Path, wait_s: float = WAIT_S, *, remembers: bool = True) -> None:
+        self._database = Database(
+            home / TRACES,
+            "trace_schema.sql",
+            later="then try again",
+            mended="move it away and load the files again",
+            wait_s=wait_s,
+        )
+        self.path = self._database.path
+        self.remembers = remembers
+        """Whether a file that was loaded before is passed over."""
+
+    @classmethod
+    @contextlib.contextmanager
+    def temporary(cls, folder: Path) -> Iterator["TraceStore"]:
+        """A store below a folder that is there, removed when the block ends. It takes every file as if it were new."""
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".traces-") as place:
+            yield cls(Path(place), remembers=False)
+
+    @contextlib.contextmanager
+    def connection(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The database, held alone until the block ends: see `Database.connection`."""
+        with self._database.connection(read_only=read_only) as connection:
+            connection.execute(f"SET memory_limit = '{MEMORY}'")
+            yield connection
+
+    def receipt(self) -> dict[str, Json]:
+        """The numbers of design 5.2 over everything that was ever loaded and built; `spans_in` is the sum of the other
+        counts of spans once nothing is stale."""
+        with self.connection(read_only=True) as connection:
+            return receipt_of(connection)
+
+    def counts(self) -> dict[str, int]:
+        """Rows of each table."""
+        with self.connection(read_only=True) as connection:
+            return {table: one(connection, f"SELECT count(*) FROM {table}") for table in TABLES}  # noqa: S608
+
+
+def receipt_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Json]:
+    """The receipt of an open store."""
+    files, size, lines, logs = connection.execute(
+        "SELECT count(*), coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(lines), 0)::BIGINT,"
+        " coalesce(sum(log_records), 0)::BIGINT FROM inputs"
+    ).fetchall()[0]
+    rejected = connection.execute(
+        "SELECT name, piece.line, piece.reason FROM (SELECT name, unnest(rejected) AS piece FROM inputs)"
+    ).fetchall()
+    spans, duplicates = connection.execute(
+        "SELECT coalesce(sum(copies), 0)::BIGINT, coalesce(sum(copies - 1), 0)::BIGINT FROM spans"
+    ).fetchall()[0]
+    fates = dict(connection.execute("SELECT fate, count(*) FROM fates GROUP BY fate ORDER BY fate").fetchall())
+    attached = one(
+        connection,
+        "SELECT coalesce(sum(copies), 0)::BIGINT FROM log_records l SEMI JOIN spans s USING (trace_id, span_id)",
+    )
+    return {
+        "files": files,
+        "bytes": size,
+        "lines": {"in": lines, "rejected": len(rejected)},
+        "spans_in": spans,
+        "step_spans": fates.pop("step", 0),
+        "virtual_steps": one(connection, "SELECT count(*) FROM steps WHERE virtual"),
+        "containers": fates.pop("container", 0),
+        "ignored": fates,
+        "duplicates": duplicates,
+        "log_records": {"in": logs, "attached": attached, "ignored": logs - attached},
+        "rejected": [
+            {"file": name, "line": line, "reason": why}
+            for name, line, why in sorted(rejected, key=lambda piece: (piece[0], piece[1], piece[2]))
+        ],
+    }
+
+
+def one(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None) -> Any:
+    """The single value that a query gives."""
+    row = connection.execute(sql, parameters).fetchone()
+    return row[0] if row else None
