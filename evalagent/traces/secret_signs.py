@@ -13,7 +13,7 @@ rule in `secret_forms` that it is named after. Three things keep that so:
 
 import re2  # type: ignore[import-untyped]
 
-from evalagent.traces.secret_forms import NAMES
+from evalagent.traces.secret_forms import NAMES, names_a_secret
 
 REACH = 400
 """Characters. The longest sign is a URL with a password (21 + 3 + 80 + 1 + 256 + 1)."""
@@ -53,7 +53,8 @@ _SPOKEN = "|".join(
     )
 )
 _SAID = rf"(?::|{_any_case('is')}(?:$|[^A-Za-z0-9_]))"
-_AFTER_KEY = rf"(?:\\(?:\\|[\"'](?:{_SPACE}|:))|[\"'](?:{_SPACE}|:)|=[^\t-\r \x1c-\x1f&;,\"'<>\\(){{}}\[\]]{{4}})"
+_COLON = rf"[\"']{_FEW % ':'}"
+_AFTER_KEY = rf"(?:\\(?:\\|{_COLON})|{_COLON}|=[^\t-\r \x1c-\x1f&;,\"'<>\\(){{}}\[\]]{{4}})"
 """The end of a quoted key, or the `=` of an assignment."""
 
 SIGNS: dict[str, str] = {
@@ -89,6 +90,11 @@ def _automaton() -> re2._Regexp:
 
 
 _search = _automaton().search
+_MOST_PASSED = 64
+"""Signs that turn out to be none; of a text with more nothing is said, which bounds the time."""
+_NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$-") | frozenset(
+    range(128, 256)
+)
 
 
 def may_hold_a_secret(text: str) -> bool:
@@ -96,4 +102,23 @@ def may_hold_a_secret(text: str) -> bool:
 
     Texts may be joined by NUL and asked about together.
     """
-    return _search(text.encode("utf-8", "surrogatepass")) is not None
+    data = text.encode("utf-8", "surrogatepass")
+    match = _search(data)
+    for _ in range(_MOST_PASSED):
+        if match is None:
+            return False
+        start, end = match.span()
+        if not _is_harmless(data, start):
+            return True
+        match = _search(data, max(start + 1, end - 2))  # what ends this one may be the edge before the next
+    return match is not None
+
+
+def _is_harmless(data: bytes, start: int) -> bool:
+    """Whether the sign that starts here is the quoted name of a harmless token, such as that of the next page."""
+    if data[start : start + 5].lower() != b"token" or data[start + 5] not in b"\"'\\":
+        return False
+    first = start
+    while first > start - 80 and first > 0 and data[first - 1] in _NAME_BYTES:
+        first -= 1
+    return not names_a_secret(data[first : start + 5].decode("utf-8", "replace"))

@@ -103,7 +103,7 @@ def test_a_secret_of_any_form_shows_its_sign_in_whatever_it_is_embedded(form: st
             assert may_hold_a_secret("\0".join(["before", text, "after"]))
 
     shows()
-    assert len(masked) > 50, "most of what is made here is a secret to the rules"
+    assert len(masked) >= 10, "much of what is made here is a secret to the rules"
 
 
 HOSTILE = st.lists(
@@ -119,6 +119,21 @@ HOSTILE = st.lists(
 def test_what_the_rules_change_has_a_sign(text: str, skipped: int, cut: int) -> None:
     text = text[skipped : len(text) - cut]
     assert mask_text(text) == text or may_hold_a_secret(text)
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        '{"nextPageToken": "CAUQAA", "next_token": "x", "input-token" : 5, "max_tokens": 9, "type": "token"}',
+        json.dumps(json.dumps({"next_page_token": "abc", "tokens": ["a"]})),
+        "the cookie policy, the api: v1, tokens, a token, https://host:8080/a?b=c@d and risk-averse people",
+    ],
+)
+def test_what_often_stands_in_traces_and_is_no_secret_needs_no_closer_look(harmless: str) -> None:
+    assert not may_hold_a_secret(harmless)
+    for secret in ('"token": "x"', '"page token": "x"', "sk-abcdefgh1", "x next_token=[a]; token=abcd", "'pwd':'x'"):
+        assert may_hold_a_secret(f"{harmless} {secret}")
+        assert may_hold_a_secret(f'{harmless}, "next_token":{secret}')
 
 
 def test_no_other_letter_than_those_known_is_one_of_ascii_when_case_is_ignored() -> None:
@@ -188,6 +203,7 @@ LONG: dict[str, Callable[[int], str]] = {
     "spaces after a header": lambda n: "cookie" + " " * n + "cookie: " + " " * n,
     "beginnings of private keys": lambda n: "-----BEGIN PRIVATE KEY-----" * (n // 27),
     "parts of names": lambda n: "tokesecrepasswautho" * (n // 19) + "token=abcd",
+    "harmless names in one url": lambda n: "ab://a:" + "'next_token=abcd:" * (n // 17),
     "letters to fold": lambda n: "\u0131\u212a" * (n // 2) + "token=abcd",
 }
 
