@@ -8,6 +8,7 @@ from evalagent.traces.documents import Document, Fault, documents, exact
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import InexactId
 from evalagent.traces.shapes import FORMATS, refusal, shape_of
+from evalagent.traces.transcript_messages import is_message
 
 _WRAPPERS = ("trace", "result", "data", "traces", "runs", "sessionSpans")
 
@@ -55,8 +56,8 @@ class Dispatch:
             value = todo.pop()
             if type(value) is list:
                 if transcripts.is_transcript(value):
-                    others = [item for item in value if type(item) is dict and not transcripts.is_message(item)]
-                    own = [item for item in value if type(item) is not dict or transcripts.is_message(item)]
+                    others = [item for item in value if type(item) is dict and not is_message(item)]
+                    own = [item for item in value if type(item) is not dict or is_message(item)]
                     self._transcript(own)
                     todo.extend(reversed(others))
                 else:
@@ -81,7 +82,7 @@ class Dispatch:
             self._one(shape.name, shape.read, value, self.harvest)
         elif transcripts.is_transcript(value):
             self._transcript(value)
-        elif transcripts.is_message(value):
+        elif is_message(value):
             self.loose_line = self.loose_line or self.harvest.line
             self.loose.append(value)
         else:
