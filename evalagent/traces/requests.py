@@ -181,8 +181,9 @@ def _same_single(request: Request, given: object) -> bool:
 def _join(drafts: Drafts, number: int, request: Request, rule: str, confidence: float) -> None:
     request.step = number
     drafts.steps[number].request = request
+    drafts.steps[number].agent = drafts.steps[number].agent or drafts.steps[request.llm].agent
     ran = drafts.steps[number].observation
-    if ran.arguments is None:
+    if ran.arguments is None or (not isinstance(ran.arguments, dict) and _same_single(request, ran.arguments)):
         ran.arguments = request.arguments
     drafts.add(number, request.llm, rule, confidence)
 

@@ -11,6 +11,10 @@ from evalagent.traces.parts import is_pair, role_of
 from evalagent.traces.unwrapping import arguments, parse, result
 
 _HANDOFF = re.compile(r"(?i)^(transfer_(to|back)_|transfer_to_agent$|handoff|hand_off|transfer_back)")
+_RAISED = re.compile(r"(?:Exception: )?(?P<kind>[A-Z]\w{4,40})\(")
+"""An exception told in the status only, as a repr (LangSmith)."""
+_STACKED = re.compile(r"(?s)(?P<said>.*)\n\n(?P<kind>[A-Z]\w*)(?:: (?P=said))?")
+"""JavaScript's instrumentors tell an exception as its message and its stack, which begins with kind and message."""
 _HANDOFF_SPAN = re.compile(r"(?i)^handoff to (?P<to>.+)$|^(?P<from>.+?)\s*(?:→|->)\s*(?P<to2>.+)\.handoff$")
 
 
@@ -93,18 +97,30 @@ def failure(span: Span) -> tuple[str | None, bool]:
     for event in span.events:
         if event.name == "exception":
             kind = str(event.attributes.get("exception.type") or "")
-            message = str(event.attributes.get("exception.message") or "")
-            kinds.append(kind)
+            message, raised = unstacked(str(event.attributes.get("exception.message") or ""))
+            kinds += [kind, raised]
             said = ": ".join(part for part in (kind.rpartition(".")[2], message) if part)
+    status, raised = unstacked(span.status_message)
+    told = _RAISED.match(status) if span.status == "error" and status else None
+    kinds += [raised, told["kind"] if told else ""]
     short = {kind.rpartition(".")[2] for kind in kinds if kind}
     interrupted = bool(short & INTERRUPTS)
     if short & CONTROL_FLOW:
         return None, interrupted
     if span.status == "error":
-        return (span.status_message or said or next(iter(sorted(short)), "") or "error"), interrupted
+        return (status or said or next(iter(sorted(short)), "") or "error"), interrupted
     if span.status == "unset" and said:
         return said, interrupted
     return None, interrupted
+
+
+def unstacked(message: str) -> tuple[str, str]:
+    """An error's message without JavaScript's stack, and the kind that the stack names ("" where there is none)."""
+    head, stack, _ = message[:8000].partition("\n    at ")
+    if not stack:
+        return message, ""
+    match = _STACKED.fullmatch(head[:4000])
+    return (match["said"].strip() or match["kind"], match["kind"]) if match else (head.strip(), "")
 
 
 def is_handoff(name: str) -> bool:
@@ -118,7 +134,7 @@ def handoff_target(name: str, given: Json) -> str | None:
     if match:
         return match["to"] or match["to2"]
     if isinstance(given, dict):
-        for key in ("agent_name", "agent", "target", "to", "name"):
+        for key in ("agent_name", "to_agent", "agent", "target", "to", "name"):
             if isinstance(given.get(key), str):
                 return str(given[key])
     for start in ("transfer_to_", "transfer_back_to_", "handoff_to_"):
@@ -190,6 +206,22 @@ def take_messages(observation: Observation, source: Source, given: Json, reply: 
     observation.messages = messages or observation.messages
     observation.reply = reader.joined(answered) or observation.reply
     observation.truncated = observation.truncated or cut or reply_cut
+
+
+def langchain_id(output: Json) -> str | None:
+    """The model's own id of its reply, in LangChain's dump of a generation; None where it is not told."""
+    if not isinstance(output, dict):
+        return None
+    told = output.get("llm_output")
+    if isinstance(told, dict) and text(told.get("id")):
+        return text(told["id"])
+    value: Json = output.get("generations")
+    while isinstance(value, list) and value:
+        value = value[0]
+    for keys in (("message",), ("kwargs", "data"), ("response_metadata",)):
+        inner = value if isinstance(value, dict) else {}
+        value = next((inner[key] for key in keys if isinstance(inner.get(key), dict)), None)
+    return text(value.get("id")) if isinstance(value, dict) else None
 
 
 def begin(source: Source, kind: str, name: str) -> Observation:
