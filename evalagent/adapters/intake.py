@@ -12,19 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
-from evalagent.adapters.arrow import Table
 from evalagent.adapters.files import Input
+from evalagent.adapters.intake_pieces import Job, Yield, rows_of, work
 from evalagent.adapters.intake_streams import PIECE, Bomb, Raw, Unpacking, digest_of, pieces
-from evalagent.adapters.span_batches import distinct_spans, log_table, span_table
 from evalagent.adapters.span_tables import FileReceipt, SpanTables
 from evalagent.adapters.trace_store import TraceStore
 from evalagent.adapters.workers import DEFAULT, Workers
 from evalagent.errors import UsageError
 from evalagent.model import Rejected
 from evalagent.traces.masking import mask
-from evalagent.traces.reading import EMPTY_FILE, NO_TRACE_FILE, PieceReader, Reading, is_binary, read
+from evalagent.traces.reading import EMPTY_FILE, NO_TRACE_FILE, PieceReader, Reading, is_binary
 
 ALONE_UP_TO = 24 << 20
 """Bytes of input up to which no worker process is worth its start."""
@@ -54,57 +52,6 @@ class IntakeReceipt:
     def readings(self) -> tuple[Reading, ...]:
         """The files as readings without their spans; counts are in the fields of this receipt."""
         return tuple(Reading(f.file, f.format, f.bytes, f.lines, (), (), f.rejected) for f in self.files)
-
-
-class Job(NamedTuple):
-    """A piece of a file to be read; `whole`: it is all of it, as given."""
-
-    text: bytes
-    before: int
-    whole: bool
-    last: bool
-    file: str
-    format: str
-    patterns: tuple[str, ...]
-
-
-class Yield(NamedTuple):
-    """What a piece of a file held, ready for the database. `open`: it ends in the middle of a value; `conversing`: it
-    holds messages, of which one reader must see all. In both cases there is nothing else here."""
-
-    spans: Table | None = None
-    logs: Table | None = None
-    span_count: int = 0
-    log_count: int = 0
-    lines: int = 0
-    formats: frozenset[str] = frozenset()
-    rejected: tuple[Rejected, ...] = ()
-    open: bool = False
-    conversing: bool = False
-
-
-def work(job: Job) -> Yield:
-    """Read one piece, mask it, and make its rows."""
-    if job.whole:
-        return _rows(read(job.text, job.file, job.format), job.patterns)
-    reader = PieceReader(job.file, job.format, job.before)
-    reading = reader.read(job.text, last=job.last)
-    if reading is None or reader.conversing:
-        return Yield(open=reading is None, conversing=reader.conversing)
-    return _rows(reading, job.patterns)
-
-
-def _rows(reading: Reading, patterns: tuple[str, ...]) -> Yield:
-    spans = distinct_spans(reading.spans, patterns)
-    return Yield(
-        span_table(spans) if spans else None,
-        log_table(reading.logs, patterns) if reading.logs else None,
-        len(reading.spans),
-        len(reading.logs),
-        reading.lines_in,
-        frozenset(reading.format.split("+")) - {"unknown"},
-        reading.rejected,
-    )
 
 
 def load(
@@ -220,7 +167,7 @@ class _Load:
             if read_here is None:
                 job = self._longer(job, source)
                 continue
-            self._add(file, _rows(read_here, self.patterns))
+            self._add(file, rows_of(read_here, self.patterns))
             return
         self._add(file, found)
 
@@ -247,7 +194,7 @@ class _Load:
     def _finished(self, file: _File) -> FileReceipt:
         """The end of a file: its receipt, and its row in the store."""
         if file.reader is not None:
-            self._add(file, _rows(file.reader.close(), self.patterns))
+            self._add(file, rows_of(file.reader.close(), self.patterns))
         if file.raw is not None:
             file.bytes = file.raw.size
             file.identity = self._identity(file.raw.digest)

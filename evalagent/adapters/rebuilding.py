@@ -9,25 +9,24 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import duckdb
 
 from evalagent.adapters.arrow import Table, arrow
+from evalagent.adapters.batch_building import MOST_TOGETHER, Batch, Made, make
 from evalagent.adapters.companies import join_traces, number_traces
-from evalagent.adapters.span_batches import LOG_COLUMNS, SPAN_COLUMNS, logs_in, spans_in
-from evalagent.adapters.step_rows import BUILT_TABLES, built_tables, loose_calls
+from evalagent.adapters.span_batches import LOG_COLUMNS, SPAN_COLUMNS
+from evalagent.adapters.step_rows import BUILT_TABLES, built_tables
 from evalagent.adapters.trace_store import TraceStore, one
 from evalagent.adapters.workers import DEFAULT, Workers
-from evalagent.model import Finding, Json, LogRecord, Span, Trace
-from evalagent.traces.building import Built, build
+from evalagent.model import Json
+from evalagent.traces.building import Built
 
 T = TypeVar("T")
 BATCH_SPANS = 10_000
-MOST_TOGETHER = 50_000
-"""Spans of a company up to which it is built as one."""
 ALONE_UP_TO = 5_000
 """Spans up to which no worker process is worth its start."""
 _SPOOLED = 8 << 20
@@ -61,26 +60,6 @@ SELECT trace_id, company, repeated, cut, low, high, min(company) OVER (PARTITION
 """
 
 
-class Batch(NamedTuple):
-    """Whole companies: their spans and log records, and for each trace its company, the spans of it that came again,
-    and whether its company was cut."""
-
-    spans: Table
-    logs: Table | None
-    traces: dict[str, tuple[int, int, bool]]
-    prices: Mapping[str, Json] | None
-    among_others: bool
-
-
-class Made(NamedTuple):
-    """What a batch gave: the result of the work on it, and what only building could tell."""
-
-    result: Any
-    sessions: list[tuple[str, str]]
-    loose: Table | None
-    stepped: bool
-
-
 @dataclass(frozen=True, slots=True)
 class RebuildReceipt:
     """Traces that were built anew, with their steps and edges."""
@@ -88,64 +67,6 @@ class RebuildReceipt:
     traces: int
     steps: int
     edges: int
-
-
-def _made(work: Callable[[Built], Any], batch: Batch) -> Made:
-    built, services = _built(batch)
-    return Made(
-        work(built),
-        [(trace.trace_id, trace.session) for trace in built.traces if trace.session],
-        loose_calls(built, services),
-        any(trace.steps for trace in built.traces),
-    )
-
-
-def _built(batch: Batch) -> tuple[Built, dict[str, str]]:
-    """The batch built company by company, and the service of each trace."""
-    spans: dict[int, list[Span]] = {}
-    logs: dict[int, list[LogRecord]] = {}
-    first: dict[str, Span] = {}
-    ids: set[tuple[str, str]] = set()
-    for span in spans_in(batch.spans):
-        spans.setdefault(batch.traces[span.trace_id][0], []).append(span)
-        ids.add((span.trace_id, span.span_id))
-        known = first.get(span.trace_id)
-        if known is None or (span.start_ns, span.span_id) < (known.start_ns, known.span_id):
-            first[span.trace_id] = span
-    attached = ignored = 0
-    if batch.logs is not None:
-        for log, copies in zip(logs_in(batch.logs), batch.logs.column("copies").to_pylist(), strict=True):
-            if (log.trace_id, log.span_id) in ids:
-                attached += copies
-                logs.setdefault(batch.traces[log.trace_id][0], []).append(log)
-            else:
-                ignored += copies
-    repeated = {trace_id: again for trace_id, (_, again, _) in batch.traces.items() if again}
-    traces: list[Trace] = []
-    for company in sorted(spans):
-        built = build(
-            spans[company], logs.get(company, ()), batch.prices, repeated=repeated, among_others=batch.among_others
-        )
-        traces += built.traces
-    traces = [_told_cut(trace) if batch.traces[trace.trace_id][2] else trace for trace in traces]
-    traces.sort(key=lambda trace: (trace.start_ns, trace.trace_id))
-    services = {trace_id: str(span.resource.get("service.name", "")) for trace_id, span in first.items()}
-    return Built(tuple(traces), sum(repeated.values()), attached, ignored), services
-
-
-def _told_cut(trace: Trace) -> Trace:
-    finding = Finding(
-        trace.trace_id,
-        None,
-        "session_cut",
-        "info",
-        f"its session holds more than {MOST_TOGETHER} spans and was built in parts, so that edges between traces of it"
-        " may be missing; a session id that never changes is the usual reason",
-    )
-    return replace(trace, health=(*trace.health, finding))
-
-
-# --- doors ---------------------------------------------------------------------------------------
 
 
 def map_built(
@@ -165,7 +86,7 @@ def map_built(
     with store.connection() as connection:
         run = connection.execute
         spans = one(connection, "SELECT count(*) FROM spans")
-        made = partial(_made, work)
+        made = partial(make, work)
         with Workers[Batch, Made](made, _processes(workers, spans)) as hands, _Spool[T](store) as spool:
             hints = "SELECT DISTINCT trace_id, session FROM spans WHERE session IS NOT NULL"
             number_traces(connection)
@@ -234,7 +155,7 @@ def _rebuilt(
     if not one(connection, "SELECT count(*) FROM stale"):
         return RebuildReceipt(0, 0, 0)
     waiting = one(connection, "SELECT count(*) FROM spans SEMI JOIN stale USING (trace_id)")
-    with Workers[Batch, Made](partial(_made, built_tables), _processes(workers, waiting)) as hands:
+    with Workers[Batch, Made](partial(make, built_tables), _processes(workers, waiting)) as hands:
         number_traces(connection)
         run("DELETE FROM loose_calls WHERE trace_id IN (SELECT trace_id FROM stale)")
         run(

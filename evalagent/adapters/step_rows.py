@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from evalagent.adapters.arrow import Array, Table, arrow
-from evalagent.adapters.files import dump
 from evalagent.adapters.span_batches import json_array
 from evalagent.model import Step, Trace
 from evalagent.traces.building import Built
@@ -41,8 +42,8 @@ def built_tables(built: Built) -> dict[str, Table]:
             model=_texts(step.model for step, _ in steps),
             executed=_flags(step.executed for step, _ in steps),
             virtual=_flags(step.virtual for step, _ in steps),
-            input=json_array([None if step.input is None else dump(step.input) for step, _ in steps]),
-            output=json_array([None if step.output is None else dump(step.output) for step, _ in steps]),
+            input=json_array([_json(step.input) for step, _ in steps]),
+            output=json_array([_json(step.output) for step, _ in steps]),
         ),
         "edges": _table(
             trace_id=_texts(step.trace_id for step, _ in edges),
@@ -59,7 +60,7 @@ def built_tables(built: Built) -> dict[str, Table]:
             code=_texts(finding.code for finding, _ in findings),
             severity=_texts(finding.severity for finding, _ in findings),
             message=_texts(finding.message for finding, _ in findings),
-            evidence=json_array([None if f.evidence is None else dump(f.evidence) for f, _ in findings]),
+            evidence=json_array([_json(f.evidence) for f, _ in findings]),
         ),
         "fates": _table(
             trace_id=_texts(trace for trace, _, _ in fates),
@@ -159,13 +160,25 @@ def _traces(traces: Sequence[Trace]) -> Table:
         input_tokens=_wholes(_sum(t.input for t in spent) for spent in tokens),
         output_tokens=_wholes(_sum(t.output for t in spent) for spent in tokens),
         cost_usd=_numbers(sum(cost) if cost else None for cost in costs),
-        resource=json_array([dump(trace.resource) for trace in traces]),
+        resource=json_array([_json(trace.resource) for trace in traces]),
     )
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
+
+
+def _json(value: Any) -> bytes | None:
+    """JSON of a value as output files have it; None for None."""
+    if value is None:
+        return None
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        from evalagent.adapters.files import dump  # with all that it imports
+
+        return dump(value)
 
 
 # --- arrays: what a column cannot hold is held as what comes nearest -----------------------------

@@ -1,0 +1,60 @@
+"""What a worker process does with a piece of a file: reads it, masks it, and makes its rows."""
+
+from typing import NamedTuple
+
+from evalagent.adapters.arrow import Table
+from evalagent.adapters.span_batches import distinct_spans, log_table, span_table
+from evalagent.model import Rejected
+from evalagent.traces.reading import PieceReader, Reading, read
+
+
+class Job(NamedTuple):
+    """A piece of a file to be read; `whole`: it is all of it, as given."""
+
+    text: bytes
+    before: int
+    whole: bool
+    last: bool
+    file: str
+    format: str
+    patterns: tuple[str, ...]
+
+
+class Yield(NamedTuple):
+    """What a piece of a file held, ready for the database. `open`: it ends in the middle of a value; `conversing`: it
+    holds messages, of which one reader must see all. In both cases there is nothing else here."""
+
+    spans: Table | None = None
+    logs: Table | None = None
+    span_count: int = 0
+    log_count: int = 0
+    lines: int = 0
+    formats: frozenset[str] = frozenset()
+    rejected: tuple[Rejected, ...] = ()
+    open: bool = False
+    conversing: bool = False
+
+
+def work(job: Job) -> Yield:
+    """Read one piece, mask it, and make its rows."""
+    if job.whole:
+        return rows_of(read(job.text, job.file, job.format), job.patterns)
+    reader = PieceReader(job.file, job.format, job.before)
+    reading = reader.read(job.text, last=job.last)
+    if reading is None or reader.conversing:
+        return Yield(open=reading is None, conversing=reader.conversing)
+    return rows_of(reading, job.patterns)
+
+
+def rows_of(reading: Reading, patterns: tuple[str, ...]) -> Yield:
+    """What was read, as rows with its secrets masked."""
+    spans = distinct_spans(reading.spans, patterns)
+    return Yield(
+        span_table(spans) if spans else None,
+        log_table(reading.logs, patterns) if reading.logs else None,
+        len(reading.spans),
+        len(reading.logs),
+        reading.lines_in,
+        frozenset(reading.format.split("+")) - {"unknown"},
+        reading.rejected,
+    )
