@@ -43,8 +43,14 @@ def _delegates(number: int | None, container: int | None, drafts: Drafts) -> boo
         return True
     if ran.virtual:
         return False
-    forest = drafts.forest
-    return any(drafts.observations[at].kind == "agent" for at in forest.children[ran.at])
+    inside = list(drafts.forest.children[ran.at])
+    while inside:
+        at = inside.pop()
+        if drafts.observations[at].kind == "agent":
+            return True
+        if drafts.observations[at].kind in ("workflow", "plumbing"):
+            inside += drafts.forest.children[at]
+    return False
 
 
 def _reads(messages: Sequence[Message]) -> bool:

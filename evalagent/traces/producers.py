@@ -14,6 +14,8 @@ _ALIKE = 256
 _SINCE = 64
 """So many new outputs are looked for one by one in a text that was searched before; for more it is searched anew."""
 _WORD = re.compile(r"\w+")
+_SAID = re.compile(r"\[[^\]]{1,80}\] said: ")
+"""How ADK tells one agent what another answered."""
 
 
 @dataclass(slots=True)
@@ -95,8 +97,10 @@ class Producers:
         found: dict[str, None] = {}
         for line in text.splitlines():
             line = collapsed(line)
-            if line in self._texts:
-                found[line] = None
+            said = _SAID.match(line)
+            for heard in (line, line[said.end() :]) if said is not None else (line,):
+                if heard in self._texts:
+                    found[heard] = None
         whole = collapsed(text)
         if whole in self._texts:
             found[whole] = None

@@ -15,6 +15,11 @@ from evalagent.traces.reading import read
 
 FOLDER = Path(__file__).parent / "dialects"
 RUNS = (
+    "adk_v1_agent_as_tool",
+    "adk_v1_loop",
+    "adk_v2_parallel_calls",
+    "adk_v2_transfer_and_back",
+    "adk_v2_without_contents",
     "pydantic_ai_embedding",
     "pydantic_ai_fallback",
     "pydantic_ai_output_tool",
