@@ -31,7 +31,7 @@ def is_list(value: Mapping[str, Json]) -> bool:
 
 def is_log(value: Mapping[str, Json]) -> bool:
     """Whether this is a log record as the SDK's console exporter prints it."""
-    return "body" in value and "trace_id" in value and "severity_number" in value
+    return "body" in value and "trace_id" in value and "severity_number" in value and "time_unix_nano" not in value
 
 
 def read_list(value: Mapping[str, Json], harvest: Harvest) -> None:
