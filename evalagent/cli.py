@@ -31,7 +31,7 @@ app = typer.Typer(
 3 could not be judged · 4 the evaluation's own budget ran out · 70 a fault of ours.
 """,
 )
-store_app = typer.Typer(no_args_is_help=True, help="The DuckDB warehouse over all runs of a home.")
+store_app = typer.Typer(no_args_is_help=True, help="The DuckDB stores of a home: all runs, and loaded traces.")
 app.add_typer(store_app, name="store")
 
 JUDGES = (
@@ -194,6 +194,37 @@ def store_rebuild(home: HOME = None) -> None:
         typer.echo(f"{name}: {count} rows")
 
 
+@store_app.command("load")
+def store_load(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH…", help="Trace files or folders; `-` is standard input, .gz and .zst are read too."
+        ),
+    ],
+    format: Annotated[str, typer.Option(help="auto, otlp, jaeger, tempo, openinference or messages")] = "auto",
+    suite: Annotated[Path | None, typer.Option(help="A suite.yaml: its secrets and prices apply.")] = None,
+    home: HOME = None,
+    raw: Annotated[bool, typer.Option("--raw/--no-raw", help="Keep the bytes as received, secrets and all.")] = False,
+    allow_rejected: Annotated[
+        bool, typer.Option(help="Lines that cannot be read do not make the exit code 3.")
+    ] = False,
+) -> None:
+    """Load traces of any size into the trace store, and build their steps and edges.
+
+    The same file again changes nothing, a span that comes again is counted, and a late one has its trace built anew.
+    Ask with `evalagent store query "SELECT kind, count(*) FROM traces.steps GROUP BY kind"`.
+    """
+    from evalagent.adapters import loading
+
+    _one_of("--format", format, ("auto", "otlp", "jaeger", "tempo", "openinference", "messages"))
+    loaded = loading.load_files(
+        paths, _home(home), format=format, suite_file=suite, raw=raw, allow_rejected=allow_rejected
+    )
+    _say(loaded.text)
+    raise typer.Exit(loaded.exit_code)
+
+
 @store_app.command("query")
 def store_query(
     sql: Annotated[str, typer.Argument(help="A reading SQL query.")],
@@ -201,7 +232,7 @@ def store_query(
     format: Annotated[str, typer.Option(help="table, csv or jsonl")] = "table",
 ) -> None:
     """Ask the warehouse: tables runs, trials, spans, steps, edges, findings, verdicts, attributions, outcomes, and the
-    view failing_steps."""
+    view failing_steps; and the trace store: traces.traces, traces.spans, traces.steps, traces.edges and more."""
     from evalagent.adapters import tables
     from evalagent.adapters.store import Store
 

@@ -8,7 +8,7 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -31,18 +31,20 @@ class Database:
     """One DuckDB file with its schema; opened anew for each use.
 
     `schema`: name of the SQL file that makes its tables. `later`, `mended`: what to do where it is busy, or damaged.
+    `row_group`: rows that are compressed together in a new file; 0 is the database's own choice.
     """
 
-    def __init__(self, path: Path, schema: str, *, later: str, mended: str, wait_s: float = WAIT_S) -> None:
+    def __init__(
+        self, path: Path, schema: str, *, later: str, mended: str, wait_s: float = WAIT_S, row_group: int = 0
+    ) -> None:
         self.path = path
+        self._row_group = row_group
         self._schema, self._later, self._mended, self._wait_s = schema, later, mended, wait_s
         self._lock = FileLock(path.with_suffix(".lock"), thread_local=False)
         self._holder = path.with_suffix(".holder")
 
     @contextlib.contextmanager
-    def connection(
-        self, *, read_only: bool = False, settings: Mapping[str, str] | None = None
-    ) -> Iterator[duckdb.DuckDBPyConnection]:
+    def connection(self, *, read_only: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """The database with its schema, held alone until the block ends.
 
         StoreBusy if another process keeps it for longer than `wait_s`. Terminal if it is damaged, however late in the
@@ -51,7 +53,7 @@ class Database:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         deadline = time.monotonic() + self._wait_s
         with self.alone():
-            connection = self._connect(read_only, deadline, settings or {})
+            connection = self._connect(read_only, deadline)
             try:
                 if not read_only:
                     connection.execute(files("evalagent.adapters").joinpath(self._schema).read_text())
@@ -81,6 +83,20 @@ class Database:
                     self._holder.unlink()
             self._lock.release()
 
+    @contextlib.contextmanager
+    def attached(self, connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[None]:
+        """The database readable under this name in another one's connection, held alone until the block ends."""
+        with self.alone():
+            try:
+                connection.execute(f"ATTACH '{quoted(self.path)}' AS {name} (READ_ONLY)")
+            except duckdb.Error as error:
+                raise self._damaged(error) from error
+            try:
+                yield
+            finally:
+                with contextlib.suppress(duckdb.Error):
+                    connection.execute(f"DETACH {name}")
+
     def holder(self) -> str:
         """Who holds it."""
         try:
@@ -93,10 +109,10 @@ class Database:
         for leftover in (self.path, Path(f"{self.path}.wal")):
             leftover.unlink(missing_ok=True)
 
-    def _connect(self, read_only: bool, deadline: float, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    def _connect(self, read_only: bool, deadline: float) -> duckdb.DuckDBPyConnection:
         while True:
             try:
-                return duckdb.connect(str(self.path), read_only=read_only, config={**config(), **settings})
+                return self._opened(read_only)
             except duckdb.Error as error:
                 # a foreign program, such as the duckdb shell, does not know our lock file
                 if not isinstance(error, duckdb.IOException) or "lock" not in str(error).lower():
@@ -104,6 +120,19 @@ class Database:
                 if time.monotonic() >= deadline:
                     raise StoreBusy(f"{self.path} is open in another program; close it there, {self._later}") from error
             time.sleep(_AGAIN_S)
+
+    def _opened(self, read_only: bool) -> duckdb.DuckDBPyConnection:
+        if not self._row_group:
+            return duckdb.connect(str(self.path), read_only=read_only, config=config())
+        connection = duckdb.connect(config=config())
+        try:
+            how = "READ_ONLY" if read_only else f"ROW_GROUP_SIZE {self._row_group}"
+            connection.execute(f"ATTACH '{quoted(self.path)}' AS store ({how})")
+            connection.execute("USE store")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _damaged(self, error: duckdb.Error) -> Terminal:
         if any(sign in str(error) for sign in _NO_SPACE):

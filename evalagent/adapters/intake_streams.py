@@ -2,6 +2,7 @@
 
 import codecs
 import hashlib
+import io
 import sys
 import zlib
 from collections.abc import Iterator
@@ -49,6 +50,9 @@ class Raw:
             if self._given.path is None:
                 if sys.stdin is None:
                     raise UsageError("standard input is closed", file=STANDARD_INPUT)
+                yield from self._passed(io.BytesIO(self._given.begun))
+                if self._given.begun:
+                    yield self._noted(self._given.begun)
                 yield from self._passed(sys.stdin.buffer)
             else:
                 with self._given.path.open("rb") as file:
@@ -61,11 +65,14 @@ class Raw:
 
     def _passed(self, file: BinaryIO) -> Iterator[bytes]:
         while block := file.read(_BLOCK):
-            self.size += len(block)
-            self._hash.update(block)
-            if self._copy is not None:
-                self._copy.write(block)
-            yield block
+            yield self._noted(block)
+
+    def _noted(self, block: bytes) -> bytes:
+        self.size += len(block)
+        self._hash.update(block)
+        if self._copy is not None:
+            self._copy.write(block)
+        return block
 
     @property
     def digest(self) -> str:

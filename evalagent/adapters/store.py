@@ -1,5 +1,6 @@
 """The DuckDB warehouse over all run folders of a home."""
 
+import contextlib
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -32,6 +33,7 @@ class Store:
             wait_s=wait_s,
         )
         self.path = self._database.path
+        self._traces = traces_database(home, wait_s)
 
     def connection(self, *, read_only: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """The database with its schema, held alone until the block ends: see `Database.connection`."""
@@ -78,11 +80,18 @@ class Store:
         return loaded
 
     def query(self, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Column names and rows of one query, which can change nothing, neither here nor in a file. UsageError for a
-        store that does not exist and for SQL that is wrong."""
-        if not self.path.exists():
+        """Column names and rows of one query, which can change nothing, neither here nor in a file. The trace store's
+        tables are there as `traces.spans` and so on. UsageError for a store that does not exist and for SQL that is
+        wrong."""
+        if not self.path.exists() and not self._traces.path.exists():
             raise UsageError("no store here; name the folder of the runs with --home", file=str(self.path))
-        with self.connection(read_only=True) as connection:
+        with contextlib.ExitStack() as stack:
+            if self.path.exists():
+                connection = stack.enter_context(self.connection(read_only=True))
+            else:
+                connection = stack.enter_context(duckdb.connect(config=config()))
+            if self._traces.path.exists():
+                stack.enter_context(self._traces.attached(connection, "traces"))
             connection.execute("SET enable_external_access = false")
             try:
                 cursor = connection.execute(sql)
@@ -90,9 +99,22 @@ class Store:
             except duckdb.Error as error:
                 if type(error) is duckdb.Error or isinstance(error, DAMAGE):
                     raise
-                raise UsageError(
-                    f"{reason(error)}; the tables are {', '.join(TABLES)}, failing_steps", key="SQL"
-                ) from error
+                known = (
+                    f"the tables are {', '.join(TABLES)}, failing_steps, and traces.spans, traces.steps, traces.edges"
+                )
+                raise UsageError(f"{reason(error)}; {known}, ...", key="SQL") from error
+
+
+def traces_database(home: Path, wait_s: float = WAIT_S) -> Database:
+    """The file of the trace store of a home."""
+    return Database(
+        home / TRACES,
+        "trace_schema.sql",
+        row_group=8192,  # rows of some kilobytes: what is held in memory at once
+        later="then try again",
+        mended="move it away and load the files again",
+        wait_s=wait_s,
+    )
 
 
 def _readable(parquet: Path) -> bool:

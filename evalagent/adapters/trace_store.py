@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 
-from evalagent.adapters.database import WAIT_S, Database
-from evalagent.adapters.store import TRACES
+from evalagent.adapters.database import WAIT_S
+from evalagent.adapters.store import traces_database
 from evalagent.model import Json
 
 MEMORY = "320MB"
@@ -25,13 +25,7 @@ class TraceStore:
     """The trace store of one home; opened anew for each use."""
 
     def __init__(self, home: Path, wait_s: float = WAIT_S, *, remembers: bool = True) -> None:
-        self._database = Database(
-            home / TRACES,
-            "trace_schema.sql",
-            later="then try again",
-            mended="move it away and load the files again",
-            wait_s=wait_s,
-        )
+        self._database = traces_database(home, wait_s)
         self.path = self._database.path
         self.remembers = remembers
         """Whether a file that was loaded before is passed over."""
