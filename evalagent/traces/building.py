@@ -11,6 +11,7 @@ from evalagent.model import Event, Json, LogRecord, Span, Trace
 from evalagent.traces.dialects import observe
 from evalagent.traces.dialects.claude_code import addressed
 from evalagent.traces.drafting import draft
+from evalagent.traces.echoes import silence_echoes
 from evalagent.traces.finishing import finish
 from evalagent.traces.forest import forest
 from evalagent.traces.grouping import Grouping
@@ -76,6 +77,9 @@ def build(
             attached += 1
             found.events.setdefault(log.span_id, []).append(_event(log))
     strands = [_strand(trace_id, heaps[trace_id]) for trace_id in sorted(heaps)]
+    silence_echoes(strands)
+    for strand in strands:
+        match_requests(strand.drafts)
     orphan_tools(strands)
     for strand in strands:
         add_virtual_steps(strand.drafts)
@@ -122,6 +126,4 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
         extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in told.get(span.span_id, ())}
         events = (*span.events, *(extra[said] for said in sorted(extra)))  # a record that came again is the same event
         observations.append(observe(Source(span, events, reader)))
-    drafts = draft(woods, observations)
-    match_requests(drafts)
-    return Strand(trace_id, drafts)
+    return Strand(trace_id, draft(woods, observations))

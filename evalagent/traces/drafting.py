@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from evalagent.model import Container
-from evalagent.traces.drafts import Draft, Drafts
+from evalagent.traces.drafts import Draft, Drafts, core_of
 from evalagent.traces.forest import Forest
 from evalagent.traces.merging import twins
 from evalagent.traces.observing import CONTAINERS, Observation
@@ -99,16 +99,13 @@ def _step(
         one,
         span.start_ns,
         forest.ends[at],
-        [span.span_id, *sorted(forest.spans[t].span_id for t in twins_of)],
+        (span.span_id, *sorted(forest.spans[t].span_id for t in twins_of)) if twins_of else (span.span_id,),
         above,
         agent,
     )
     made.node, made.attempt = nodes[at]
     if kind == "llm":
-        lead = 0
-        while lead < len(one.messages) and one.messages[lead].role == "system":
-            lead += 1
-        made.core = one.messages[lead:]
+        made.core = core_of(one)
     return made
 
 

@@ -1,10 +1,14 @@
 """Steps in the making, and the calls between them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evalagent.model import Container, Edge, Json, Message
 from evalagent.traces.forest import Forest
 from evalagent.traces.observing import Observation
+
+ECHO = "told_in_another_trace"
+"""Why a span is left out whose call another trace tells too."""
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +48,7 @@ class Draft:
     observation: Observation
     start: int
     end: int
-    span_ids: list[str]
+    span_ids: tuple[str, ...]
     agent_at: int = -1
     """Place of the nearest agent around it; -1 for none."""
     agent: str | None = None
@@ -52,7 +56,7 @@ class Draft:
     attempt: int = 0
     virtual: bool = False
     request: Request | None = None
-    requests: list[Request] = field(default_factory=list)
+    requests: Sequence[Request] = ()
     parents: dict[int, tuple[str, float]] = field(default_factory=dict)
     children: list[int] = field(default_factory=list)
     core: tuple[Message, ...] = ()
@@ -60,15 +64,31 @@ class Draft:
     continues: int | None = None
     fresh: tuple[Message, ...] = ()
     """Messages that are new since the step it continues."""
-    answered_in: list[int] = field(default_factory=list)
-    readers: list[int] = field(default_factory=list)
-    """The calls that go on from its result, whether or not their input was captured."""
-    afar: list[Edge] = field(default_factory=list)
+    answered_in: list[int] | None = None
+    """The calls whose input holds its result; None for none."""
+    reader: int | None = None
+    """The first call that goes on from its result, whether or not its input was captured."""
+    afar: tuple[Edge, ...] = ()
     """Parents in other traces."""
-    answered_afar: list[str] = field(default_factory=list)
+    answered_afar: tuple[str, ...] = ()
     asked_afar: str | None = None
     answer: Json = None
     """A virtual step's result, as a later input gave it."""
+
+    def read_by(self, number: int) -> None:
+        """The call at that place was given this step's result."""
+        if self.answered_in is None:
+            self.answered_in = [number]
+        else:
+            self.answered_in.append(number)
+
+
+def core_of(observation: Observation) -> tuple[Message, ...]:
+    """A model call's messages without the instructions that lead them."""
+    lead = 0
+    while lead < len(observation.messages) and observation.messages[lead].role == "system":
+        lead += 1
+    return observation.messages[lead:]
 
 
 @dataclass(slots=True)

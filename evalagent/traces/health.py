@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalagent.model import Finding, Json, Severity, Span, Step
-from evalagent.traces.drafts import Drafts
+from evalagent.traces.drafts import ECHO, Drafts
 from evalagent.traces.requests import SLACK_NS
 
 _NAMED = 10
@@ -111,7 +111,7 @@ def health(
             {"steps": drafts.summed[:_NAMED]},
         )
     cost += _of_steps(trace_id, steps, found)
-    if not steps:
+    if not steps and not (drafts.ignored and all(reason == ECHO for reason in drafts.ignored.values())):
         severity: Severity = "error" if alone else "info"
         found.append(Finding(trace_id, None, "no_agent_steps", severity, "no span of this trace is a step of an agent"))
         cost = 1.0

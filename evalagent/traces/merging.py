@@ -14,6 +14,7 @@ from evalagent.traces.unwrapping import canonical, collapsed
 _SAME = frozenset({"llm", "embedding", "retrieval", "reranker"})
 _TOOLS = frozenset({"tool", "handoff"})
 _THROUGH = frozenset({"plumbing", "ignored"})
+_LOOKED_AT = 64
 
 
 def twins(forest: Forest, observations: Sequence[Observation]) -> dict[int, int]:
@@ -40,7 +41,7 @@ def twins(forest: Forest, observations: Sequence[Observation]) -> dict[int, int]
                 _keep(kept, observations, same, at)
                 if same in kept:
                     known[known.index(same)] = at
-    _sibling_twins(forest, observations, kept)
+    _side_by_side(forest, observations, kept)
     return {at: _final(kept, at) for at in kept}
 
 
@@ -83,30 +84,29 @@ def _overlap(forest: Forest, a: int, b: int) -> bool:
     return first.start_ns <= forest.ends[b] and second.start_ns <= forest.ends[a]
 
 
-def _sibling_twins(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
-    """One model call told by two instrumentations side by side: same model, one inside the interval of the other, and
-    nothing that tells them apart (an SDK's own stream, LangChain beside the client's own instrumentor)."""
-    for family in [*forest.children, forest.roots]:
-        calls = [at for at in family if observations[at].kind == "llm" and at not in kept]
-        if len({forest.spans[at].scope for at in calls}) < 2:
-            continue
-        calls.sort(key=lambda at: (forest.spans[at].start_ns, -forest.ends[at], observations[at].native, at))
-        open_: list[int] = []
-        for at in calls:
-            open_ = [o for o in open_ if forest.ends[o] >= forest.spans[at].start_ns]
-            match = next(
-                (
-                    o
-                    for o in reversed(open_)
-                    if forest.ends[o] >= forest.ends[at]
-                    and o not in kept
-                    and one_call(observations[o], observations[at])
-                ),
-                None,
-            )
-            if match is not None:
-                _keep(kept, observations, match, at)
-            open_.append(at)
+def _side_by_side(forest: Forest, observations: Sequence[Observation], kept: dict[int, int]) -> None:
+    """One model call told by two instrumentations that do not nest: one inside the time of the other, and nothing that
+    tells them apart (an SDK's own stream, LangChain beside the client's own instrumentor). Of several that it may be,
+    the last to begin under the same parent; elsewhere it must be the only one."""
+    calls = [at for at, one in enumerate(observations) if one.kind == "llm" and at not in kept]
+    if len({forest.spans[at].scope for at in calls}) < 2:
+        return
+    calls.sort(key=lambda at: (forest.spans[at].start_ns, -forest.ends[at], observations[at].native, at))
+    open_: list[int] = []
+    for at in calls:
+        open_ = [o for o in open_ if forest.ends[o] >= forest.spans[at].start_ns][-_LOOKED_AT:]
+        near = [
+            o
+            for o in open_
+            if forest.ends[o] >= forest.ends[at]
+            and o not in kept
+            and not forest.inside(at, o)
+            and one_call(observations[o], observations[at])
+        ]
+        beside = [o for o in near if forest.parents[o] == forest.parents[at]]
+        if beside or len(near) == 1:
+            _keep(kept, observations, (beside or near)[-1], at)
+        open_.append(at)
 
 
 def one_call(outer: Observation, inner: Observation) -> bool:
@@ -140,10 +140,10 @@ def _keep(kept: dict[int, int], observations: Sequence[Observation], outer: int,
     if observations[outer].native and not observations[inner].native:
         outer, inner = inner, outer
     kept[inner] = outer
-    _fill(observations[outer], observations[inner])
+    fill(observations[outer], observations[inner])
 
 
-def _fill(to: Observation, source: Observation) -> None:
+def fill(to: Observation, source: Observation) -> None:
     """What the kept span lacks, from its twin; an inner error is the call's error."""
     to.error = to.error or (None if to.kind in _SAME and _succeeded(to) else source.error)
     to.agent = to.agent or source.agent

@@ -282,7 +282,7 @@ def _role(item: Json) -> str | None:
     return role_of(item.get("role") or item.get("type"), "") or None
 
 
-_SHARED = ("messages", "kwargs", "data", "parts", "content", "text", "message", "value")
+_SHARED = ("messages", "kwargs", "data", "parts", "content", "text", "message", "value", "blocks")
 _KEYS = {
     "user": ("inputs", "input", "question", "query", "q", "task", "prompt", "args", *_SHARED),
     "assistant": ("output", "outputs", "result", "response", "answer", "final_output", "raw", *_SHARED),

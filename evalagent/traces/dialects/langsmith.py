@@ -36,6 +36,7 @@ def observe(source: Source) -> Observation:
         genai.model_call(observation, source)
         if kind == "llm":
             langfuse.messages(observation, source, given, output)
+        observation.response_id = observation.response_id or fields.langchain_id(parse(output).value)
     elif kind in ("tool", "retrieval"):
         genai.tool_call(observation, source)
         if kind == "retrieval":

@@ -79,6 +79,7 @@ def observe(source: Source) -> Observation:
         observation.model = fields.text(attributes.get(names.OI_EMBEDDING_MODEL))
         observation.name = observation.model or span.name
         observation.tokens = _tokens(attributes)
+        observation.arguments = _embedded(attributes)
     elif kind in ("guardrail", "other"):
         fields.take_arguments(observation, attributes.get(names.OI_INPUT))
         fields.take_result(observation, attributes.get(names.OI_OUTPUT))
@@ -107,7 +108,7 @@ def _model_call(observation: Observation, source: Source) -> None:
     observation.tokens = _tokens(attributes)
     output = structured(attributes.get(names.OI_OUTPUT))
     if isinstance(output, dict):
-        observation.response_id = fields.text(output.get("id"))
+        observation.response_id = fields.text(output.get("id")) or fields.langchain_id(output)
     given = reader.indexed(attributes, names.OI_INPUT_MESSAGES, "user")
     replies = reader.indexed(attributes, names.OI_OUTPUT_MESSAGES, "assistant")
     if not given:
@@ -184,6 +185,19 @@ def _tool_call(observation: Observation, source: Source) -> None:
         observation.target = fields.text(observation.arguments.get("coworker"))  # CrewAI
 
 
+def _embedded(attributes: Mapping[str, Json]) -> Json:
+    """The texts that were embedded."""
+    found = [
+        (int(number), value)
+        for key, value in attributes.items()
+        if key.startswith(names.OI_EMBEDDINGS) and key.endswith(".embedding.text")
+        for number in [key[len(names.OI_EMBEDDINGS) :].partition(".")[0]]
+        if number.isdecimal() and len(number) < 10
+    ]
+    texts = [value for _, value in sorted(found, key=lambda pair: pair[0])]
+    return texts[0] if len(texts) == 1 else texts or None
+
+
 def _retrieval(observation: Observation, source: Source) -> None:
     attributes = source.attributes
     fields.take_arguments(observation, attributes.get(names.OI_INPUT) or attributes.get("reranker.query"))
@@ -208,6 +222,8 @@ def _container(observation: Observation, source: Source) -> None:
     place = observation.place
     if observation.kind == "agent" and place.node == span.name and observation.agent != span.name:
         observation.kind = "node"
+    elif observation.kind == "node" and observation.agent == span.name:
+        observation.kind = "agent"  # LangChain 1.x: the graph that an agent is; the instrumentor goes by its name
     if span.name.startswith(_TURNS):
         observation.kind = "turn"
     if observation.kind == "agent":
