@@ -42,6 +42,8 @@ class _Heap:
     spans: dict[str, Span] = field(default_factory=dict)
     duplicates: int = 0
     events: dict[str, list[Event]] = field(default_factory=dict)
+    logged: dict[tuple[str, int, str], list[Event]] = field(default_factory=dict)
+    """The events made of log records, by span, time and name."""
 
 
 def build(
@@ -74,8 +76,13 @@ def build(
     for log in logs:
         found = heaps.get(log.trace_id)
         if found is not None and log.span_id in found.spans:
+            event = _event(log)
+            same = found.logged.setdefault((log.span_id, log.time_ns, log.event_name), [])
+            if event in same:
+                continue  # it came again, as from a retried export
+            same.append(event)
+            found.events.setdefault(log.span_id, []).append(event)
             attached += 1
-            found.events.setdefault(log.span_id, []).append(_event(log))
     strands = [_strand(trace_id, heaps[trace_id]) for trace_id in sorted(heaps)]
     silence_echoes(strands)
     for strand in strands:

@@ -1,6 +1,6 @@
 """Drafts into the frozen steps and traces that the other rooms read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from evalagent.model import Edge, Json, Kind, Message, Step, Trace, Via
@@ -88,7 +88,7 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
     common = {
         "trace_id": trace_id,
         "step_id": step.step_id,
-        "span_ids": tuple(step.span_ids),
+        "span_ids": step.span_ids,
         "kind": cast(Kind, step.kind),
         "name": step.name,
         "start_ns": step.start,
@@ -99,11 +99,13 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
         "attempt": step.attempt,
         "dialect": one.dialect,
     }
-    answered = tuple(dict.fromkeys([*(steps[n].step_id for n in sorted(step.answered_in)), *step.answered_afar]))
+    answered = step.answered_afar
+    if step.answered_in:
+        answered = tuple(dict.fromkeys([*(steps[n].step_id for n in sorted(step.answered_in)), *answered]))
     request = step.request
     asked = steps[request.llm].step_id if request is not None else step.asked_afar
     if step.virtual and request is not None:
-        executed = bool(answered) or request.answered is not None or _ends(step)
+        executed = bool(answered) or request.answered is not None or _ends(step) or _handed_over(step, steps)
         return Step(
             **common,  # type: ignore[arg-type]
             input=request.arguments,
@@ -215,6 +217,11 @@ def _answer(drafts: Drafts) -> str | None:
             if chosen.end >= last_call or not _root_answer(drafts):
                 return reply.text
     return _root_answer(drafts)
+
+
+def _handed_over(step: Draft, steps: Sequence[Draft]) -> bool:
+    """Whether another agent went on after a hand-off that has no span of its own."""
+    return step.kind == "handoff" and any(steps[child].agent != step.agent for child in step.children)
 
 
 def _ends(step: Draft) -> bool:

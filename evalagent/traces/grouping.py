@@ -3,7 +3,7 @@
 Containers are treated from the inside out. In each, the steps below one child are a group; a group's sources are its
 steps without a parent, its sinks those that no step of it depends on. Rules (confidence): child_embedding (0.9),
 agent_call and agent_result (0.9), link (0.9), graph_edge (0.85), open_tool (0.7), handoff (0.9), container (0.8),
-superstep (0.6), sequence (0.4). All but the joins of a graph and hand-offs are for steps without a parent.
+superstep (0.6), sequence (0.4). All but links, the joins of a graph and hand-offs are for steps without a parent.
 """
 
 import re
@@ -38,7 +38,6 @@ class Grouping:
         self._done: dict[int, Group] = {}
         self._place = {span.span_id: at for at, span in enumerate(self._forest.spans)}
         self._whole_ms = all(s.start_ns % SLACK_NS == 0 for s in self._forest.spans[:64])
-        self._readers: dict[int, list[int]] = {}
 
     def _graphs(self) -> list[tuple[str, ...]]:
         graph: list[tuple[str, ...]] = [()] * len(self._forest.spans)
@@ -193,9 +192,11 @@ class Grouping:
                 tool = sent.to(self._drafts.observations[group.at].name)
             if tool is not None:
                 self._connect([tool], group.sources, "open_tool", 0.7)
-                for reader in self._drafts.steps[tool].readers[:1]:
+                reader = self._drafts.steps[tool].reader
+                if reader is not None:
                     for sink in group.sinks:
                         self._drafts.add(reader, sink, "agent_result", 0.7)
+            self._linked_to(group)
             if before:
                 self._hand_over(before, group)
             if self._bare(group):
@@ -214,6 +215,16 @@ class Grouping:
 
     def _is_agent(self, group: Group) -> bool:
         return self._drafts.observations[group.at].kind in ("agent", "agent-step")
+
+    def _linked_to(self, group: Group) -> None:
+        """A link says where the work came from, also where a history shows who said the words."""
+        sinks = [s for g in self._linked(group) for s in g.sinks]
+        if len(sinks) * len(group.sources) > _WIDE:
+            self._connect(sinks, group.sources, "link", 0.9)
+            return
+        for source in group.sources:
+            for sink in sinks:
+                self._drafts.add(source, sink, "link", 0.9)
 
     def _hand_over(self, before: list[Group], group: Group) -> None:
         """What ended just before was a hand-off to the agent that begins here: it began by that, whatever it read."""
@@ -248,9 +259,6 @@ class Grouping:
         by_node_id: Mapping[str, Runs],
         steps_at: Mapping[str, list[int]],
     ) -> None:
-        linked = self._linked(group)
-        if linked and self._connect([s for g in linked for s in g.sinks], group.sources, "link", 0.9):
-            return
         named = self._named(at, group, by_node)
         if named and self._connect([s for g in named for s in g.sinks], group.sources, "graph_edge", 0.85):
             return

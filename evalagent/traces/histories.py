@@ -36,8 +36,7 @@ class Histories:
         }
         self._first_seen: dict[int, int] = {}
         self._sightings: dict[int, Sighting] = {}
-        self._open: dict[int, deque[Request | None]] = {}
-        self._given: dict[int, list[tuple[int, str, float]]] = {}
+        self._open: dict[int, tuple[Request | None, ...]] = {}
         self.unknown: list[tuple[int, Message]] = []
         """Model calls and replies in their history that no step of this trace made."""
         self.unmatched: list[tuple[int, ToolAnswer]] = []
@@ -85,7 +84,7 @@ class Histories:
         if earlier is not None:
             before = self._drafts.steps[earlier]
             step.continues = earlier
-            opened.extend(list(self._open.get(earlier, ()))[-_CARRIED:])
+            opened.extend(self._open.get(earlier, ()))
             if fresh and self._is_reply(before, fresh[0]):
                 self._edge(number, earlier, "history", 0.9)
                 opened += before.requests
@@ -96,14 +95,15 @@ class Histories:
                 if size <= _SHORT:
                     fresh, opened, size, step.continues = step.core, deque(), 0, None
                 else:
-                    for parent, rule, confidence in self._given.get(earlier, ()):
+                    for parent, (rule, confidence) in before.parents.items():
                         self._edge(number, parent, rule, confidence)
         step.fresh = (*(m for m in lead if id(m) not in self._first_seen), *step.core[size:])
         for message in lead:
             self._text(number, step, message)
         for message in fresh:
             opened = self._message(number, step, message, opened)
-        self._open[number] = opened
+        if opened:
+            self._open[number] = tuple(opened)[-_CARRIED:]
         if step.core:
             self._heads.setdefault((len(step.core), id(step.core[-1])), []).append(number)
 
@@ -142,7 +142,6 @@ class Histories:
 
     def _edge(self, number: int, parent: int, rule: str, confidence: float) -> None:
         self._drafts.add(number, parent, rule, confidence)
-        self._given.setdefault(number, []).append((parent, rule, confidence))
 
     def _message(
         self, number: int, step: Draft, message: Message, opened: deque[Request | None]
@@ -229,8 +228,9 @@ class Histories:
                 tool = self._drafts.steps[maker]
                 if maker != number and tool.kind in ("tool", "handoff"):
                     self._edge(number, maker, "result_text", 0.8)
-                    tool.answered_in.append(number)
-                    tool.readers.append(number)
+                    tool.read_by(number)
+                    if tool.reader is None:
+                        tool.reader = number
                     found = True
         return found
 
@@ -263,8 +263,9 @@ class Histories:
         """A model call goes on from a tool's result, and from what the steps inside the tool came to."""
         step = self._drafts.steps[tool]
         self._edge(number, tool, rule, confidence)
-        step.answered_in.append(number)
-        step.readers.append(number)
+        step.read_by(number)
+        if step.reader is None:
+            step.reader = number
         self._returned(tool, answer)
         if not step.virtual and self._drafts.forest.leave[step.at] > self._drafts.forest.enter[step.at]:
             self.waiting.setdefault(step.at, []).append((number, "agent_result", 0.9))
@@ -293,7 +294,7 @@ class Histories:
             unread = [tool for tool in same if not self._drafts.steps[tool].answered_in]
             tool = (unread or same)[-1]
             self._edge(number, tool, "result_text", 0.8)
-            self._drafts.steps[tool].answered_in.append(number)
+            self._drafts.steps[tool].read_by(number)
             return
         if answer.id:
             self.unmatched.append((number, answer))
@@ -311,4 +312,4 @@ class Histories:
                 if maker != number:
                     self._edge(number, maker, "text", 0.7)
                     if self._drafts.steps[maker].kind in ("tool", "handoff"):
-                        self._drafts.steps[maker].answered_in.append(number)
+                        self._drafts.steps[maker].read_by(number)

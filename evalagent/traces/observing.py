@@ -30,6 +30,9 @@ class Place:
     thread: str | None = None
 
 
+NOWHERE = Place()
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A span with its events and the log records that carry its ids, and the reader of its trace."""
@@ -70,7 +73,7 @@ class Observation:
     response_id: str | None = None
     target: str | None = None
     """The agent that a hand-off names."""
-    place: Place = field(default_factory=Place)
+    place: Place = NOWHERE
     graph: tuple[str, ...] = ()
     """Static edges of the graph that this span runs, `A -> B` each."""
     follows: str | None = None

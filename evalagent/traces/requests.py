@@ -267,6 +267,6 @@ def _position(step: Draft) -> int:
 def _virtual_step(step: Draft, request: Request, step_id: str) -> Draft:
     kind = "handoff" if _TRANSFER.match(request.name) else "tool"
     return Draft(
-        step.at, step_id, kind, request.name, step.observation, step.end, step.end, [], step.agent_at, step.agent,
+        step.at, step_id, kind, request.name, step.observation, step.end, step.end, (), step.agent_at, step.agent,
         step.node, step.attempt, True, request,
     )  # fmt: skip

@@ -1,42 +1,15 @@
 """Edges between traces, from evidence and never from time: links, one session's messages, a resumed graph, tools that
 lost their context in a thread."""
 
-from dataclasses import dataclass
-
 from evalagent.model import Edge, Message
-from evalagent.traces.drafts import Draft, Drafts, Request
-from evalagent.traces.grouping import Grouping
-from evalagent.traces.histories import Histories
+from evalagent.traces.drafts import Draft, Request
+from evalagent.traces.strands import WINDOW_NS, conversations
+from evalagent.traces.strands import Strand as Strand
 from evalagent.traces.unwrapping import canonical, collapsed
 
-_WINDOW_NS = 600 * 1_000_000_000
 _HOPS = 256
 _WALKED = 20_000
 """Steps looked at to find one parent behind another."""
-
-
-@dataclass(slots=True)
-class Strand:
-    """One trace in the making."""
-
-    trace_id: str
-    drafts: Drafts
-    histories: Histories | None = None
-    grouping: Grouping | None = None
-
-    @property
-    def start(self) -> int:
-        return self.drafts.forest.spans[0].start_ns if self.drafts.forest.spans else 0
-
-    @property
-    def session(self) -> str | None:
-        """What its spans say the session is; the earliest that says so decides."""
-        return next((one.session for one in self.drafts.observations if one.session), None)
-
-    @property
-    def service(self) -> str:
-        spans = self.drafts.forest.spans
-        return str(spans[0].resource.get("service.name", "")) if spans else ""
 
 
 def orphan_tools(strands: list[Strand]) -> None:
@@ -69,9 +42,7 @@ def orphan_tools(strands: list[Strand]) -> None:
         for step in strand.drafts.steps:
             for key in _keys(strand, step):
                 near = [
-                    hit
-                    for hit in asked.get(key, ())
-                    if not hit[2].used and abs(hit[1].start - step.start) <= _WINDOW_NS
+                    hit for hit in asked.get(key, ()) if not hit[2].used and abs(hit[1].start - step.start) <= WINDOW_NS
                 ]
                 if len(near) != 1 or (ran[key] != 1 and key[1] == "call"):
                     continue
@@ -79,14 +50,14 @@ def orphan_tools(strands: list[Strand]) -> None:
                 request.foreign = (strand.trace_id, step.step_id)
                 step.asked_afar = caller.step_id
                 confidence = 1.0 if key[1] == "id" else 0.8
-                step.afar.append(Edge(caller.step_id, "call", confidence, home.trace_id))
+                step.afar += (Edge(caller.step_id, "call", confidence, home.trace_id),)
                 break
 
 
 def _allowed_later(strands: list[Strand]) -> None:
     """A call that had to wait (for a person's leave, for an answer from outside) runs in a later trace of its session,
     before any model call: the call's id tells who asked."""
-    for members in _sessions(strands):
+    for members in conversations(strands):
         asked: dict[str, tuple[Strand, Draft, Request]] = {}
         for strand in members:
             for step in strand.drafts.steps:
@@ -97,7 +68,7 @@ def _allowed_later(strands: list[Strand]) -> None:
                 if not request.used:
                     request.foreign = (strand.trace_id, step.step_id)
                 step.asked_afar = caller.step_id
-                step.afar.append(Edge(caller.step_id, "call", 1.0, home.trace_id))
+                step.afar += (Edge(caller.step_id, "call", 1.0, home.trace_id),)
             for step in strand.drafts.steps:
                 for request in step.requests:
                     if request.id:
@@ -123,23 +94,13 @@ def between(strands: list[Strand]) -> None:
             for number, request in histories.far_answers:
                 if request.foreign is not None:
                     trace, step = request.foreign
-                    strand.drafts.steps[number].afar.append(Edge(step, "data", 1.0, trace))
-    for members in _sessions(strands):
+                    strand.drafts.steps[number].afar += (Edge(step, "data", 1.0, trace),)
+    for members in conversations(strands):
         _histories(members)
         _answers(members)
         _resumes(members)
     _links(strands)
     _reduce(strands)
-
-
-def _sessions(strands: list[Strand]) -> list[list[Strand]]:
-    """The sessions of more than one trace, each in order of start."""
-    sessions: dict[str, list[Strand]] = {}
-    for strand in strands:
-        session = strand.session
-        if session:
-            sessions.setdefault(session, []).append(strand)
-    return [sorted(m, key=lambda s: (s.start, s.trace_id)) for m in sessions.values() if len(m) > 1]
 
 
 def _reduce(strands: list[Strand]) -> None:
@@ -152,7 +113,7 @@ def _reduce(strands: list[Strand]) -> None:
             if step.afar and len(step.afar) + len(step.parents) > 1:
                 far = [(e.trace_id or strand.trace_id, e.step_id) for e in step.afar]
                 behind = _behind(strand, step, set(far), home)
-                step.afar = [edge for edge, key in zip(step.afar, far, strict=True) if key not in behind]
+                step.afar = tuple(edge for edge, key in zip(step.afar, far, strict=True) if key not in behind)
 
 
 def _behind(
@@ -192,7 +153,7 @@ def _histories(members: list[Strand]) -> None:
                 if known is not None and known[1].end <= step.start:
                     edge = Edge(known[1].step_id, "data", 0.9, known[0].trace_id)
                     if edge not in step.afar:
-                        step.afar.append(edge)
+                        step.afar += (edge,)
                     break
         for step in strand.drafts.steps:
             reply = step.observation.reply if step.kind == "llm" and not step.virtual else None
@@ -216,8 +177,8 @@ def _answers(members: list[Strand]) -> None:
                 continue
             edge = Edge(tool.step_id, "data", 1.0, home.trace_id)
             if edge not in strand.drafts.steps[number].afar:
-                strand.drafts.steps[number].afar.append(edge)
-            tool.answered_afar.append(strand.drafts.steps[number].step_id)
+                strand.drafts.steps[number].afar += (edge,)
+            tool.answered_afar += (strand.drafts.steps[number].step_id,)
             if tool.virtual and tool.answer is None:
                 tool.answer = answer.content
         for step in strand.drafts.steps:
@@ -232,7 +193,7 @@ def _latest_only(step: Draft, strand: Strand, members: list[Strand]) -> None:
     replies = [e for e in step.afar if e.via == "data" and e.confidence == 0.9 and e.trace_id in order]
     if len(replies) > 1:
         latest = max(order[e.trace_id or ""] for e in replies)
-        step.afar = [e for e in step.afar if e not in replies or order[e.trace_id or ""] == latest]
+        step.afar = tuple(e for e in step.afar if e not in replies or order[e.trace_id or ""] == latest)
 
 
 def _said(message: Message) -> list[tuple[str, str]]:
@@ -259,7 +220,7 @@ def _resumes(members: list[Strand]) -> None:
                 for source in group.sources:
                     step = strand.drafts.steps[source]
                     if not step.parents:
-                        step.afar.append(Edge(human.step_id, "link", 0.8, origin.trace_id))
+                        step.afar += (Edge(human.step_id, "link", 0.8, origin.trace_id),)
                 del waiting[key]
         for step in strand.drafts.steps:
             if step.kind == "human" and step.observation.place.thread and step.observation.place.node:
@@ -301,4 +262,4 @@ def _links(strands: list[Strand]) -> None:
                         if there is not None and target is not None:
                             todo.append((there, target))
                     at = here.drafts.forest.parents[at]
-            step.afar += [edge for edge in found if edge not in step.afar]
+            step.afar += tuple(edge for edge in found if edge not in step.afar)

@@ -43,7 +43,8 @@ def join_uncaptured(drafts: Drafts, waiting: dict[int, list[tuple[int, str, floa
             ran = [c for c in before.children if steps[c].kind in TOOLS and steps[c].end <= step.start + slack]
             for tool in ran:
                 drafts.add(number, tool, "turn", 0.6)
-                steps[tool].readers.append(number)
+                if steps[tool].reader is None:
+                    steps[tool].reader = number
                 if forest.leave[steps[tool].at] > forest.enter[steps[tool].at]:
                     waiting.setdefault(steps[tool].at, []).append((number, "agent_result", 0.6))
             if not ran and before.end <= step.start + slack:

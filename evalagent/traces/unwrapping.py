@@ -16,7 +16,7 @@ from evalagent.model import Json
 from evalagent.traces.anyvalues import DEEPEST, shallow
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=str)
-_SCAN: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once
+_SCAN: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 _NUMBERS = json.JSONDecoder(
     strict=False,
     parse_constant=str,
@@ -278,6 +278,9 @@ def result(value: Json) -> Result:
             elif keys == {"type", "value"} and isinstance(value["type"], str):
                 failed = failed or value["type"].startswith("error")
                 value = value["value"]
+            elif "raw_output" in keys and "tool_name" in keys:  # LlamaIndex
+                failed = failed or value.get("is_error") is True
+                value = value.get("blocks") or value.get("content") or value["raw_output"]
             elif keys == {"result"} or keys == {"content"}:
                 value = value[next(iter(keys))]
             else:
@@ -298,7 +301,7 @@ def _is_block(item: Json) -> bool:
     if not isinstance(item, dict):
         return False
     if isinstance(item.get("text"), str):
-        return set(item) <= {"text", "type", "annotations", "meta", "_meta", "id", "index"}
+        return set(item) <= {"text", "type", "block_type", "annotations", "meta", "_meta", "id", "index"}
     return isinstance(item.get("toolResult"), dict)
 
 
