@@ -14,9 +14,9 @@ import orjson
 
 from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite, parse_cases, parse_suite
-from evalagent.suites.documents import read_yaml
 from evalagent.traces.anyvalues import as_text
 from evalagent.traces.masking import mask
+from evalagent.traces.price_tables import parse_prices
 from evalagent.traces.suite_secrets import SuiteSecrets
 
 STANDARD_INPUT = "-"
@@ -79,14 +79,12 @@ def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
 
 
 def load_prices(suite: Suite, folder: Path) -> Mapping[str, Any] | None:
-    """The suite's own price table; None where it names none and the built-in one holds."""
+    """The suite's own price table; None where it names none and the public lists hold. UsageError for one that is none,
+    with file, line and key."""
     if not suite.prices:
         return None
     path = folder / suite.prices
-    table = read_yaml(text_of(path), str(path)).value
-    if not isinstance(table, dict):
-        raise UsageError("expected model names with their prices", file=shown(path), line=1)
-    return table
+    return parse_prices(text_of(path), shown(path))
 
 
 def _must_be(path: Path, suite: Path, key: str, *, folder_too: bool = False) -> None:

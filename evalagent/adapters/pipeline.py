@@ -273,7 +273,7 @@ def record_of(plan: RunPlan) -> RunRecord:
         budgets=suite.budgets,
         tau=suite.judge.tau,
         seed=suite.seed,
-        versions={**versions(plan.judge), **stored.judge_versions(plan.path)},
+        versions={**versions(plan.judge, bool(suite.prices)), **stored.judge_versions(plan.path)},
         exit_code=ended.code,
         verdict=ended.verdict,
         reasons=ended.reasons,

@@ -1,7 +1,5 @@
 """What can be known to be wrong with a suite before an agent is started."""
 
-import difflib
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +11,6 @@ from evalagent.checks import settings as check_settings
 from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite
 from evalagent.suites.documents import read_yaml
-from evalagent.traces.prices import price_of
-
-_PRICED = ("input", "output", "cache_read", "cache_write")
 
 
 def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
@@ -25,7 +20,7 @@ def check_suite(suite: Suite, cases: Sequence[Case], suite_file: Path) -> None:
     where = str(suite_file)
     folder = suite_file.parent
     check_settings.read_settings(suite.checks)
-    _check_prices(suite, folder)
+    load_prices(suite, folder)
     _check_rubrics(folder / suite.rubrics if suite.rubrics else None)
     instrumenting.environment(suite.agent, endpoint="", resource={}, case_id="", trial=0, attempt="")
     for case in cases:
@@ -40,28 +35,6 @@ def _check_rubrics(folder: Path | None) -> None:
             if path.is_file() and path.suffix.lower() in (".yaml", ".yml"):
                 read_yaml(text_of(path), str(path))
     judges.read_rubrics(folder)
-
-
-def _check_prices(suite: Suite, folder: Path) -> None:
-    if not suite.prices:
-        return
-    file = str(folder / suite.prices)
-    document = read_yaml(text_of(folder / suite.prices), file)
-    for model, said in (load_prices(suite, folder) or {}).items():
-        line = document.line_of((model,))
-        if not isinstance(said, dict) or price_of("?", {"?": said}) is None:
-            message = "expected `{input: …, output: …}` in dollars per million tokens"
-            raise UsageError(message, file=file, line=line, key=model)
-        for side, amount in said.items():
-            line = document.line_of((model, side))
-            if side not in _PRICED:
-                near = difflib.get_close_matches(str(side), _PRICED, 1) or _PRICED
-                message = f"unknown key; did you mean {' or '.join(f'`{name}`' for name in near)}?"
-                raise UsageError(message, file=file, line=line, key=f"{model}.{side}")
-            number = isinstance(amount, int | float) and not isinstance(amount, bool)
-            if not number or not math.isfinite(amount) or amount < 0:
-                message = f"expected dollars per million tokens (got {str(amount)[:60]!r})"
-                raise UsageError(message, file=file, line=line, key=f"{model}.{side}")
 
 
 def _check_tables(suite: Suite, cases: Sequence[Case], folder: Path, where: str) -> None:

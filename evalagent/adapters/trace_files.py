@@ -117,7 +117,7 @@ def _record(
         cases={case.id: case for case in cases},
         tau=terms.tau,
         seed=suite.seed if suite else 0,
-        versions={**versions(terms.judge), **(asked.versions() if asked else {})},
+        versions={**versions(terms.judge, bool(suite and suite.prices)), **(asked.versions() if asked else {})},
         exit_code=ended.code,
         verdict=ended.verdict,
         reasons=ended.reasons,

@@ -4,13 +4,17 @@ import hashlib
 from importlib.resources import files
 
 from evalagent import __version__
+from evalagent.traces.price_tables import list_prices
 
 
-def versions(judge: str) -> dict[str, str]:
-    """Program, judge, and content hashes of the parts that decide verdicts: checks, rubrics, taxonomy."""
+def versions(judge: str, own_prices: bool = False) -> dict[str, str]:
+    """Program, judge, the date of the price lists, and content hashes of the parts that decide verdicts: checks,
+    rubrics, taxonomy. `own_prices`: the suite has prices of its own, which come first."""
+    listed = f"public lists up to {list_prices().as_of}"
     return {
         "program": __version__,
         "judge": judge,
+        "prices": f"the suite's own, then {listed}" if own_prices else listed,
         "checks": _content("evalagent.checks"),
         "rubrics": _content("evalagent.judging"),
         "taxonomy": _content("evalagent", "taxonomy.py"),

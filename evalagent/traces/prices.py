@@ -1,98 +1,90 @@
-"""Public list prices of models, and what a call cost by them.
+"""What a model's call cost: its tokens by a price list.
 
-US dollars per million tokens, standard tier, as published by the vendors up to `AS_OF`. A model that is not here (every
-newer one) has no price: its cost is None, never 0, until `prices:` in the suite names it.
+A suite's own prices come first, then the vendors' public lists with their dates (`price_tables`). A model that neither
+knows has no price, and its cost is None, never 0.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 
 from evalagent.model import Json, Tokens
+from evalagent.traces.price_tables import Price, list_prices, own_price
 
-AS_OF = "2026-03-21"
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """US dollars per million tokens; a cache price that is None is the input price."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-
-def _claude(input_price: float, output_price: float) -> Price:
-    return Price(input_price, output_price, input_price * 0.1, input_price * 1.25)
-
-
-PRICES: Mapping[str, Price] = {
-    "claude-3-haiku": Price(0.25, 1.25, 0.03, 0.30),
-    "claude-3-opus": _claude(15, 75),
-    "claude-3-5-haiku": _claude(0.8, 4),
-    "claude-3-5-sonnet": _claude(3, 15),
-    "claude-3-7-sonnet": _claude(3, 15),
-    "claude-haiku-4-5": _claude(1, 5),
-    "claude-sonnet-4": _claude(3, 15),
-    "claude-sonnet-4-5": _claude(3, 15),
-    "claude-sonnet-4-6": _claude(3, 15),
-    "claude-opus-4": _claude(15, 75),
-    "claude-opus-4-1": _claude(15, 75),
-    "claude-opus-4-5": _claude(5, 25),
-    "claude-opus-4-6": _claude(5, 25),
-    "gpt-3.5-turbo": Price(0.5, 1.5),
-    "gpt-4": Price(30, 60),
-    "gpt-4-turbo": Price(10, 30),
-    "gpt-4o": Price(2.5, 10, 1.25),
-    "gpt-4o-mini": Price(0.15, 0.6, 0.075),
-    "gpt-4.1": Price(2, 8, 0.5),
-    "gpt-4.1-mini": Price(0.4, 1.6, 0.1),
-    "gpt-4.1-nano": Price(0.1, 0.4, 0.025),
-    "gpt-5": Price(1.25, 10, 0.125),
-    "gpt-5-mini": Price(0.25, 2, 0.025),
-    "gpt-5-nano": Price(0.05, 0.4, 0.005),
-    "o1": Price(15, 60, 7.5),
-    "o3": Price(2, 8, 0.5),
-    "o3-mini": Price(1.1, 4.4, 0.55),
-    "o4-mini": Price(1.1, 4.4, 0.275),
-    "text-embedding-3-small": Price(0.02, 0.0),
-    "text-embedding-3-large": Price(0.13, 0.0),
+_ROUTES = re.compile(
+    r"^(?:models|publishers|anthropic|openai|openai-responses|responses|azure|azure[-_]ai(?:[-_]foundry)?|azure-openai|"
+    r"google|gemini|google[-_](?:gla|vertex|vertexai|genai)|vertex(?:[-_]?ai)?(?:_beta)?|bedrock(?:[-_]converse)?|"
+    r"converse|invoke|aws|amazon|openrouter|litellm|litellm_proxy|gateway|github|projects/[^/]+/locations/[^/]+)[/:]"
+)
+"""Prefixes of routers and clients that lead to the vendor's own model; behind any other may stand another one."""
+_ARN = re.compile(r"^arn:aws[a-z-]*:bedrock:[a-z0-9-]*:[0-9]*:(?:foundation-model|inference-profile)/")
+_REGION = re.compile(r"^(?:(?:us|eu|apac|jp|au|ca|sa|me|af|us-gov|global)\.)?(?:anthropic|openai)\.")
+_ENDINGS = re.compile(
+    r"(?:[-@]\d{4}-\d{2}-\d{2}|[-@]20\d{6}|[-@]latest|@default|@\d{3}|:0|\[1m\]|(?<=\d)-v\d(?::\d)?(?::\d{1,4}k)?)$"
+)
+"""Dates, versions of an API, lengths of its context: what stands behind a model's name and leaves its price alone."""
+_SECOND = re.compile(r"(claude-[a-z0-9-]+)-v\d$")
+_NUMBERED = re.compile(r"(gemini-[a-z0-9.-]+)-00\d$")
+_DOTTED = re.compile(r"(?<=\d)\.(?=\d)")
+_ALIASES = {
+    "claude-opus-4-0": "claude-opus-4",
+    "claude-sonnet-4-0": "claude-sonnet-4",
+    "gpt-35-turbo": "gpt-3.5-turbo",
+    "gpt-35-turbo-0125": "gpt-3.5-turbo",
+    "gpt-3.5-turbo-0125": "gpt-3.5-turbo",
+    "gpt-4-0613": "gpt-4",
+    "gpt-4-0314": "gpt-4",
 }
-_DATE = re.compile(r"([-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|-latest|-0)$")
-_VERSION = re.compile(r"-v\d+(:\d+)?$")
+_NAMES = re.compile(r"claude-(\d(?:-\d)?)-(opus|sonnet|haiku)$")
+_LONGEST = 300
 _INCLUSIVE = frozenset({"pydantic_ai", "vercel"})
 
 
 def price_of(model: str | None, prices: Mapping[str, Json] | None = None) -> Price | None:
-    """The price of a model by its name as reported; own `prices` (model -> {input, output, cache_read?, cache_write?}
-    in dollars per million tokens) come first."""
-    if not model:
+    """The price of a model by its name as reported, None if there is none.
+
+    Own `prices` (model -> {input, output, cache_read?, cache_write?} in dollars per million tokens) come first, by any
+    form of the name from the whole to the bare; a public price only by a name that is wholly understood.
+    """
+    if not model or len(model) > _LONGEST:
         return None
-    plain = bare_name(model)
-    for name in (model, plain):
-        own = (prices or {}).get(name)
-        if isinstance(own, Price):
-            return own
-        if isinstance(own, Mapping):
-            sides = [_amount(own.get(key)) for key in ("input", "output", "cache_read", "cache_write")]
-            if sides[0] is not None and sides[1] is not None:
-                return Price(sides[0], sides[1], sides[2], sides[3])
-    return PRICES.get(plain)
+    forms = names_of(model)
+    if prices:
+        for name in (*forms, forms[-1].rpartition("/")[2]):
+            if name in prices:
+                return own_price(prices[name])
+    known = list_prices().prices
+    return next((known[name] for name in forms if name in known), None)
 
 
-def bare_name(model: str) -> str:
-    """A model's name without provider, region, date and version."""
-    name = model.strip().lower().rpartition("/")[2]
-    for part in ("anthropic.", "openai."):
-        if part in name:
-            name = name.rpartition(part)[2]
-    name = _VERSION.sub("", name)
-    return _DATE.sub("", name)
+@lru_cache(maxsize=4096)
+def names_of(model: str) -> tuple[str, ...]:
+    """The forms of a model's name, from the one reported to the one without router, provider, region, date, version."""
+    name = model.strip().lower()
+    forms = [model, name]
 
+    def cut(pattern: re.Pattern[str], by: str) -> None:
+        nonlocal name
+        for _ in range(6):
+            shorter = pattern.sub(by, name, count=1) if pattern.search(name) else name
+            if shorter == name or not shorter:
+                break
+            name = shorter
+            forms.append(name)
 
-def _amount(value: Json) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    for leading in (_ARN, _ROUTES, _REGION):
+        cut(leading, "")
+    if name.startswith("claude-"):
+        cut(_DOTTED, "-")
+    cut(_ENDINGS, "")
+    cut(_SECOND, r"\1")
+    cut(_NUMBERED, r"\1")
+    if name in _ALIASES:
+        forms.append(_ALIASES[name])
+    elif name.startswith("claude-"):
+        turned = _NAMES.sub(r"claude-\2-\1", name) if name[7:8] >= "4" else name
+        forms.append(turned)
+    return tuple(dict.fromkeys(forms))
 
 
 def cost_of(
@@ -109,6 +101,8 @@ def cost_of(
     read, write = tokens.cache_read or 0, tokens.cache_write or 0
     exclusive = read + write > tokens.input or ("claude" in (model or "").lower() and dialect not in _INCLUSIVE)
     plain = tokens.input if exclusive else tokens.input - read - write
+    if price.over is not None and price.over_tokens is not None and plain + read + write > price.over_tokens:
+        price = price.over
     total = (
         plain * price.input
         + read * (price.input if price.cache_read is None else price.cache_read)
