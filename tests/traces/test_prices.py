@@ -62,11 +62,11 @@ def test_a_reported_name_has_the_price_of_its_model(reported: str, entry: str) -
     [
         "gpt-4o-2024-05-13", "gpt-4o-audio-preview", "gpt-4o-realtime-preview-2024-12-17", "gpt-4o-mini-tts",
         "chatgpt-4o-latest", "ft:gpt-4o-mini-2024-07-18:acme::7p4lURel", "gpt-3.5-turbo-0613", "gpt-4-32k",
-        "gpt-4-32k-0613", "o1-mini", "o1-preview-2024-09-12", "o3-deep-research", "gpt-5-codex",
-        "gpt-oss-120b", "gpt-4.5-preview", "claude-sonnet-4-55", "claude-2.1", "claude-instant-v1", "claude-opus",
+        "gpt-4-32k-0613", "o1-mini", "o1-preview-2024-09-12", "o3-deep-research", "gpt-5-codex", "gpt-oss-120b",
+        "gpt-4.5-preview", "claude-sonnet-4-55", "claude-2.1", "claude-instant-v1", "claude-opus",
         "anthropic.claude-v2:1", "gemini-2.5-flash-preview-04-17", "gemini-2.5-flash-image",
-        "gemini-2.5-pro-preview-05-06", "gemini-pro", "acme/gpt-4o", "groq/openai/gpt-4o", "my-gpt-4o", "gpt-4o-acme", "gpt-4o:free",
-        "anthropic/claude-3.5-sonnet:beta",
+        "gemini-2.5-pro-preview-05-06", "gemini-pro", "acme/gpt-4o", "groq/openai/gpt-4o", "my-gpt-4o", "gpt-4o-acme",
+        "gpt-4o:free", "anthropic/claude-3.5-sonnet:beta",
         "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/a1b2c3", "", "/", "openai/", "x" * 5000,
     ],
 )  # fmt: skip
