@@ -16,7 +16,7 @@ import zlib
 from pathlib import Path
 from typing import NoReturn
 
-LIMIT = 60_000
+LIMIT = 24_000
 """Bytes of an input at most."""
 
 

@@ -13,7 +13,7 @@ from evalagent.rows import finding_row, step_rows
 from evalagent.traces.building import Built, build
 from evalagent.traces.reading import FORMATS, Reading, read
 from evalagent.traces.receipt import adds_up, receipt
-from fuzz.counting import least_pieces
+from tests.traces.counting import least_pieces
 
 SECONDS, SECONDS_A_BYTE = 2.0, 40e-6
 """CPU time that an input may take: this much, and so much for each of its bytes (instrumented code is slower)."""
@@ -44,7 +44,7 @@ def hold(data: bytes, format: str = "auto") -> None:
 def rows(traces: Iterable[Trace]) -> bytes:
     """steps.jsonl and findings.jsonl as bytes. A trace's findings about duplicates are not part of it."""
     held = list(traces)
-    found = step_rows(held)
+    found = list(step_rows(held))
     found.extend(
         finding_row(finding)
         for trace in sorted(held, key=lambda trace: trace.trace_id)

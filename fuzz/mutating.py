@@ -48,7 +48,7 @@ ODD: list[Json] = [
     "GraphInterrupt",
     {"input_tokens": -5}, {"input": 1e30}, "1e400", [["human", "hi"], ["ai", None]],
 ]  # fmt: skip
-MOST = 60_000
+MOST = 24_000
 """Bytes that a mutated file has at most."""
 
 

@@ -28,7 +28,7 @@ class Built:
     """All traces of an input, by start, then id.
 
     `duplicates`: spans dropped because their trace and span id came again; `log_attached` and `log_ignored`: log
-    records whose span is here, and those whose span is not.
+    records whose span is here, and those whose span is not or that came again.
     """
 
     traces: tuple[Trace, ...]
@@ -42,8 +42,8 @@ class _Heap:
     spans: dict[str, Span] = field(default_factory=dict)
     duplicates: int = 0
     events: dict[str, list[Event]] = field(default_factory=dict)
-    logged: dict[tuple[str, int, str], list[Event]] = field(default_factory=dict)
-    """The events made of log records, by span, time and name."""
+    logged: set[tuple[str, int, str, str]] = field(default_factory=set)
+    """The log records that were attached: span, time, name, content."""
 
 
 def build(
@@ -77,10 +77,10 @@ def build(
         found = heaps.get(log.trace_id)
         if found is not None and log.span_id in found.spans:
             event = _event(log)
-            same = found.logged.setdefault((log.span_id, log.time_ns, log.event_name), [])
-            if event in same:
+            record = (log.span_id, log.time_ns, log.event_name, canonical(dict(event.attributes)))
+            if record in found.logged:
                 continue  # it came again, as from a retried export
-            same.append(event)
+            found.logged.add(record)
             found.events.setdefault(log.span_id, []).append(event)
             attached += 1
     strands = [_strand(trace_id, heaps[trace_id]) for trace_id in sorted(heaps)]
