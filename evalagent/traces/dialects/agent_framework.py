@@ -1,4 +1,8 @@
-"""Microsoft Agent Framework 1.x: GenAI spans inside workflow spans that are joined by links."""
+"""Microsoft Agent Framework 1.x: GenAI spans inside workflow spans that are joined by links.
+
+Seen: agent-framework-core 1.23.0 with orchestrations 1.4.0 (workflows, fan-out and fan-in, sequential, concurrent,
+group chat, hand-off), Chat Completions and Responses, streams, approvals, sensitive data on and off.
+"""
 
 from evalagent.model import Span
 from evalagent.traces import attributes as names
@@ -19,7 +23,10 @@ def observe(source: Source) -> Observation:
     """An Agent Framework span."""
     span, attributes = source.span, source.attributes
     if names.OPERATION in attributes:
-        return genai.observe(source)
+        observation = genai.observe(source)
+        if (observation.session or "").startswith("resp_"):
+            observation.session = None  # the response that the next call goes on from: another one each call
+        return observation
     observation = fields.begin(source, "plumbing", span.name)
     if span.name.startswith("executor.process"):
         observation.kind = "node"
