@@ -12,7 +12,7 @@ from evalagent.traces.unwrapping import arguments, parse, result
 
 _HANDOFF = re.compile(r"(?i)^(transfer_(to|back)_|transfer_to_agent$|handoff|hand_off|transfer_back)")
 _RAISED = re.compile(r"(?:Exception: )?(?P<kind>[A-Z]\w{4,40})\(")
-"""An exception told in the status only, as a repr (LangSmith)."""
+"""An exception told as a repr, as the status or as the message of another one (LangSmith)."""
 _STACKED = re.compile(r"(?s)(?P<said>.*)\n\n(?P<kind>[A-Z]\w*)(?:: (?P=said))?")
 """JavaScript's instrumentors tell an exception as its message and its stack, which begins with kind and message."""
 _HANDOFF_SPAN = re.compile(r"(?i)^handoff to (?P<to>.+)$|^(?P<from>.+?)\s*(?:→|->)\s*(?P<to2>.+)\.handoff$")
@@ -101,7 +101,7 @@ def failure(span: Span) -> tuple[str | None, bool]:
             kinds += [kind, raised]
             said = ": ".join(part for part in (kind.rpartition(".")[2], message) if part)
     status, raised = unstacked(span.status_message)
-    told = _RAISED.match(status) if span.status == "error" and status else None
+    told = _RAISED.match(status or said) if span.status == "error" else None
     kinds += [raised, told["kind"] if told else ""]
     short = {kind.rpartition(".")[2] for kind in kinds if kind}
     interrupted = bool(short & INTERRUPTS)
