@@ -1,6 +1,6 @@
 """The rows of the output files: one plain dictionary for one value, keys as documented, order fixed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from evalagent.model import (
     Attribution,
@@ -52,9 +52,9 @@ def _edge(edge: Edge) -> Row:
     return row | {"trace_id": edge.trace_id} if edge.trace_id else row
 
 
-def step_rows(traces: Iterable[Trace]) -> list[Row]:
+def step_rows(traces: Iterable[Trace]) -> Iterator[Row]:
     """All steps, by trace and then in the trace's own order (parents first)."""
-    return [step_row(step) for trace in sorted(traces, key=lambda t: t.trace_id) for step in trace.steps]
+    return (step_row(step) for trace in sorted(traces, key=lambda t: t.trace_id) for step in trace.steps)
 
 
 def finding_row(finding: Finding) -> Row:

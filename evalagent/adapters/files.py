@@ -96,13 +96,15 @@ def _must_be(path: Path, suite: Path, key: str, *, folder_too: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file to be evaluated. `path` is None for standard input; `fault` says why it cannot be read, where that is
-    known before; `named`: the user named this very file and not a folder that holds it."""
+    """A file to be evaluated. `path` is None for standard input, and `begun` what was read of it already; `fault` says
+    why it cannot be read, where that is known before; `named`: the user named this very file and not a folder that
+    holds it."""
 
     name: str
     path: Path | None
     fault: str = ""
     named: bool = False
+    begun: bytes = b""
 
 
 def find_inputs(paths: Sequence[str]) -> list[Input]:
@@ -142,7 +144,7 @@ def content(given: Input) -> bytes:
     if sys.stdin is None:
         raise UsageError("standard input is closed", file=STANDARD_INPUT)
     try:
-        return sys.stdin.buffer.read()
+        return given.begun + sys.stdin.buffer.read()
     except OSError as error:
         raise UsageError(f"standard input cannot be read: {error.strerror}", file=STANDARD_INPUT) from error
 
@@ -247,6 +249,11 @@ def must_be_writable(folder: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
+    """As `write_parts`, in one piece."""
+    write_parts(path, (data,))
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file whole: under another name first, then renamed, so that a reader or a crash never sees a half.
 
     UsageError with the system's reason where it cannot be written: no space, no permission, a file in a folder's place.
@@ -256,7 +263,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                file.writelines(parts)
             Path(name).chmod(0o644)
             Path(name).replace(path)
         except BaseException:
@@ -275,7 +282,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """JSON Lines, one object a line, in the order given."""
-    write_bytes(path, b"".join(dump(row) + b"\n" for row in rows))
+    write_parts(path, (dump(row) + b"\n" for row in rows))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

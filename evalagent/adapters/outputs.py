@@ -1,14 +1,24 @@
 """The output folder of `evaluate` and `run`: the same files with the same rows, whoever made the record."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from evalagent import rows
-from evalagent.adapters.files import OUTPUTS, read_object, shown, write_bytes, write_json, write_lines, wrote
+from evalagent.adapters.files import (
+    OUTPUTS,
+    read_object,
+    shown,
+    write_bytes,
+    write_json,
+    write_lines,
+    write_parts,
+    wrote,
+)
 from evalagent.errors import UsageError
 from evalagent.records import RunRecord
 from evalagent.reporting import html, junit, markdown
 from evalagent.reporting import json as report_json
-from evalagent.reporting.composing import Report, compose
+from evalagent.reporting.composing import Report, Whole, compose
 from evalagent.summaries import summary
 
 RENDERERS = {
@@ -22,13 +32,22 @@ _RECEIPT = {"spans_in", "step_spans", "containers", "rejected"}
 """Keys by which a receipt is told to be one."""
 
 
-def write_record(record: RunRecord, folder: Path) -> Report:
+def write_record(
+    record: RunRecord, folder: Path, *, steps: Iterable[bytes] | None = None, whole: Whole | None = None
+) -> Report:
     """Write every output file of a record. receipt.json comes first and tells the folder to be ours; summary.json comes
-    last: where it stands, the rest is whole."""
+    last: where it stands, the rest is whole.
+
+    `steps` and `whole` where the record's traces are outlines: the lines of steps.jsonl, and the traces that the report
+    tells in full.
+    """
     write_json(folder / "receipt.json", record.receipt)
     traces = {trace.trace_id: trace for trace in record.traces}
     order = {(t, step.step_id): n for t, trace in traces.items() for n, step in enumerate(trace.steps)}
-    write_lines(folder / "steps.jsonl", rows.step_rows(record.traces))
+    if steps is None:
+        write_lines(folder / "steps.jsonl", rows.step_rows(record.traces))
+    else:
+        write_parts(folder / "steps.jsonl", steps)
     findings = sorted(
         record.findings, key=lambda f: (f.trace_id, order.get((f.trace_id, f.step_id or ""), -1), f.code, f.message)
     )
@@ -43,7 +62,7 @@ def write_record(record: RunRecord, folder: Path) -> Report:
     write_lines(folder / "outcomes.jsonl", map(rows.outcome_row, outcomes))
     trials = sorted(record.trials, key=lambda t: (t.case_id, t.trial))
     write_lines(folder / "trials.jsonl", map(rows.trial_row, trials))
-    report = compose(record)
+    report = compose(record, whole)
     for name, render in RENDERERS.values():
         write_bytes(folder / name, render(report).encode("utf-8", "replace"))
     write_json(folder / "summary.json", summary(record))

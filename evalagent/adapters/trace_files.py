@@ -1,19 +1,24 @@
 """`evalagent evaluate`: traces from files, judged, and the output folder written. No run of an agent, no store."""
 
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO, Self
 
 from evalagent.adapters import asking, trace_sources
 from evalagent.adapters.files import find_inputs, load_prices, load_suite, must_be_writable, must_not_overwrite
+from evalagent.adapters.given_traces import Judging, Sitting, unpacked
 from evalagent.adapters.judges import Judge
 from evalagent.adapters.outputs import discard, write_record
 from evalagent.adapters.settings import Settings
 from evalagent.adapters.trace_sources import TraceSource
 from evalagent.adapters.versions import versions
 from evalagent.errors import UnreadableInput, UsageError
-from evalagent.evaluating import Bench, Concluded, Terms
+from evalagent.evaluating import Concluded, Terms
 from evalagent.exits import exit_of
+from evalagent.judging.questions import Question
 from evalagent.model import Trace, Verdict
 from evalagent.records import JudgeUse, RunRecord
 from evalagent.suites import Case, Suite
@@ -50,12 +55,12 @@ def evaluate(
     unasked = None if model else asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
     terms = Terms(judge, unasked, suite, tuple(cases), CASE)
     prices = load_prices(suite, folder) if suite and folder else None
-    with trace_sources.opened(inputs, patterns, format, prices) as source:
+    with trace_sources.opened(inputs, patterns, format, prices, out) as source, _Content() as kept:
         if not source.spans_in:
             raise _unreadable(source, title, judge, out)
-        told = _judge_all(source, terms, asked, settings.judge_concurrency)
+        told = _judge_all(source, terms, asked, settings.judge_concurrency, kept)
         record = _record(source, terms, told, title, asked, allow_rejected)
-        _write(record, out)
+        _write(record, out, kept if source.outlined else None)
     return record
 
 
@@ -64,25 +69,61 @@ class _Told:
     """What was said of all traces."""
 
     concluded: list[Concluded] = field(default_factory=list)
-    answers: asking.Answers = field(default_factory=asking.Answers)
+    use: JudgeUse = field(default_factory=lambda: JudgeUse("rules"))
+    budget_spent: str = ""
     duplicates: int = 0
     logs: tuple[int, int] = (0, 0)
 
 
-def _judge_all(source: TraceSource, terms: Terms, asked: Judge | None, at_once: int) -> _Told:
+class _Content:
+    """What was said in traces that are too many for memory: the lines of steps.jsonl, and the traces themselves."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._steps: dict[str, tuple[int, int]] = {}
+        self._whole: dict[str, tuple[int, int]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, sitting: Sitting) -> None:
+        for places, parts in ((self._steps, sitting.steps), (self._whole, sitting.whole)):
+            for trace_id, data in parts.items():
+                places[trace_id] = (self._file.seek(0, os.SEEK_END), len(data))
+                self._file.write(data)
+
+    def steps(self) -> Iterator[bytes]:
+        """The lines of steps.jsonl, trace by trace in order of their ids."""
+        for trace_id in sorted(self._steps):
+            yield self._at(*self._steps[trace_id])
+
+    def whole(self, trace_ids: Sequence[str]) -> dict[str, Trace]:
+        """These traces with their content."""
+        found = {trace_id: unpacked(self._at(*self._whole[trace_id])) for trace_id in trace_ids}
+        return {trace_id: trace for trace_id, trace in found.items() if trace is not None}
+
+    def _at(self, start: int, size: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(size)
+
+
+def _judge_all(source: TraceSource, terms: Terms, asked: Judge | None, at_once: int, kept: _Content) -> _Told:
     told = _Told()
-    bench = Bench(terms)
-    for built in source.each(lambda built: built):
-        examined = [bench.examined(trace) for trace in built.traces]
-        answers: dict[str, list[Verdict]] = {}
-        if asked is not None:
-            said = asking.ask_all(asked, [q for one in examined for q in one.questions], at_once)
-            for verdict in said.verdicts:
-                answers.setdefault(verdict.trace_id, []).append(verdict)
-            told.answers = replace(said, budget_spent=told.answers.budget_spent or said.budget_spent)
-        told.concluded += [bench.concluded(one, answers.get(one.trace.trace_id, ())) for one in examined]
-        told.duplicates += built.duplicates
-        told.logs = (told.logs[0] + built.log_attached, told.logs[1] + built.log_ignored)
+
+    def ask(questions: Sequence[Question]) -> Sequence[Verdict]:
+        answers = asking.ask_all(asked, questions, at_once) if asked is not None else asking.Answers()
+        told.use, told.budget_spent = answers.use, told.budget_spent or answers.budget_spent
+        return answers.verdicts
+
+    work = Judging(terms, ask if asked is not None else None, source.outlined)
+    for sitting in source.each(work, here=asked is not None):
+        told.concluded += sitting.concluded
+        told.duplicates += sitting.duplicates
+        told.logs = (told.logs[0] + sitting.logs[0], told.logs[1] + sitting.logs[1])
+        kept.add(sitting)
     told.concluded.sort(key=lambda one: (one.trace.start_ns, one.trace.trace_id))
     return told
 
@@ -102,7 +143,7 @@ def _record(
         asked_for_rules=terms.unasked is not None,
         judge_failures=asking.unanswered(verdicts),
         floor=suite.judge.floor if suite else 0.0,
-        budget_spent=told.answers.budget_spent,
+        budget_spent=told.budget_spent,
     )
     return RunRecord(
         run_id="evaluation",
@@ -113,7 +154,7 @@ def _record(
         verdicts=verdicts,
         attributions=tuple(one.attribution for one in told.concluded),
         receipt=source.receipt(traces, told.duplicates, told.logs),
-        judge=replace(told.answers.use, name=terms.judge),
+        judge=replace(told.use, name=terms.judge),
         cases={case.id: case for case in cases},
         tau=terms.tau,
         seed=suite.seed if suite else 0,
@@ -146,11 +187,11 @@ def _unreadable(source: TraceSource, title: str, judge: str, out: Path) -> Unrea
     return unreadable
 
 
-def _write(record: RunRecord, out: Path) -> None:
+def _write(record: RunRecord, out: Path, kept: _Content | None = None) -> None:
     """All outputs or none; what an earlier evaluation wrote goes first."""
     discard(out)
     try:
-        write_record(record, out)
+        write_record(record, out, steps=kept.steps() if kept else None, whole=kept.whole if kept else None)
     except UsageError:
         discard(out)  # half of the outputs would tell what the exit code does not
         raise

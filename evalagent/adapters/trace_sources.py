@@ -1,13 +1,14 @@
 """Where `evaluate` gets its traces from: small inputs are held in memory, larger ones go through a store on disk, so
-that their size does not matter. What is said of them is the same."""
+that their size does not matter; a trace store is read as it is. What is said of the traces is the same."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from evalagent.adapters.files import Input, content
+from evalagent.adapters.files import STANDARD_INPUT, Input, content, shown
 from evalagent.errors import UsageError
 from evalagent.model import Json, Rejected, Trace
 from evalagent.traces.building import Built, build
@@ -15,24 +16,34 @@ from evalagent.traces.masking import mask, mask_log, mask_span
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import receipt
 
+if TYPE_CHECKING:  # the database takes longer to import than a small file to judge
+    from evalagent.adapters.intake import IntakeReceipt
+    from evalagent.adapters.trace_store import TraceStore
+
 T = TypeVar("T")
 Work = Callable[[Built], T]
 """What is done to some of the traces; it can be pickled, and what it returns too."""
+
+SPOOLED_ABOVE = 32 << 20
+"""Bytes of input above which it goes through a store on disk; of a compressed file they count tenfold."""
+_COMPRESSED = {".gz": 10, ".zst": 10}
 
 
 class TraceSource(Protocol):
     """Traces, some at a time: those that belong together come together."""
 
-    spans_in: int
-    rejected: Sequence[Rejected]
-    files: Sequence[str]
+    outlined: bool
+    """Whether all traces together may be larger than memory."""
 
-    def each(self, work: Work[T]) -> Iterator[T]:
-        """The work done on all traces, in a fixed order."""
-        ...
+    @property
+    def spans_in(self) -> int: ...
+    @property
+    def rejected(self) -> Sequence[Rejected]: ...
+    @property
+    def files(self) -> Sequence[str]: ...
 
-    def whole(self, trace_ids: Sequence[str]) -> Mapping[str, Trace]:
-        """These traces with all their content."""
+    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
+        """The work done on all traces, in a fixed order; `here`: in this process alone."""
         ...
 
     def receipt(self, traces: Sequence[Trace], duplicates: int, logs: tuple[int, int]) -> dict[str, Json]:
@@ -47,27 +58,152 @@ class InMemory:
 
     readings: Sequence[Reading]
     built: Built
-    spans_in: int
-    rejected: Sequence[Rejected]
-    files: Sequence[str]
+    outlined: bool = False
 
-    def each(self, work: Work[T]) -> Iterator[T]:
+    @property
+    def spans_in(self) -> int:
+        return sum(len(reading.spans) for reading in self.readings)
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        return [piece for reading in self.readings for piece in reading.rejected]
+
+    @property
+    def files(self) -> Sequence[str]:
+        return [reading.file for reading in self.readings]
+
+    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
         yield work(self.built)
-
-    def whole(self, trace_ids: Sequence[str]) -> Mapping[str, Trace]:
-        wanted = set(trace_ids)
-        return {trace.trace_id: trace for trace in self.built.traces if trace.trace_id in wanted}
 
     def receipt(self, traces: Sequence[Trace], duplicates: int, logs: tuple[int, int]) -> dict[str, Json]:
         return receipt(self.readings, Built(tuple(traces), duplicates, *logs))
 
 
+@dataclass(slots=True)
+class Spooled:
+    """Files whose spans lie in a store that goes away afterwards."""
+
+    store: "TraceStore"
+    came: "IntakeReceipt"
+    prices: Mapping[str, Json] | None
+    outlined: bool = True
+
+    @property
+    def spans_in(self) -> int:
+        return self.came.spans_in
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        return self.came.rejected
+
+    @property
+    def files(self) -> Sequence[str]:
+        return [one.file for one in self.came.files]
+
+    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
+        from evalagent.adapters import rebuilding
+
+        yield from rebuilding.map_built(self.store, work, prices=self.prices, workers=0 if here else None)
+
+    def receipt(self, traces: Sequence[Trace], duplicates: int, logs: tuple[int, int]) -> dict[str, Json]:
+        told = receipt(self.came.readings, Built(tuple(traces), duplicates, *logs))
+        attached, ignored = logs
+        counted = {"in": self.came.logs_in, "attached": attached, "ignored": ignored}
+        return {**told, "spans_in": self.came.spans_in, "log_records": counted}
+
+
+@dataclass(slots=True)
+class Stored:
+    """A trace store that was filled before. Its lines were rejected then and told then."""
+
+    store: "TraceStore"
+    told: Mapping[str, Json]
+    prices: Mapping[str, Json] | None
+    rejected: Sequence[Rejected] = ()
+    outlined: bool = True
+
+    @property
+    def spans_in(self) -> int:
+        return int(self.told["spans_in"])
+
+    @property
+    def files(self) -> Sequence[str]:
+        return [shown(self.store.path)]
+
+    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
+        from evalagent.adapters import rebuilding
+
+        yield from rebuilding.map_built(self.store, work, prices=self.prices, workers=0 if here else None)
+
+    def receipt(self, traces: Sequence[Trace], duplicates: int, logs: tuple[int, int]) -> dict[str, Json]:
+        now = receipt((), Built(tuple(traces), duplicates, *logs))
+        now["log_records"]["in"] = sum(logs)
+        return {**now, **{key: self.told[key] for key in ("files", "bytes", "lines", "spans_in", "rejected")}}
+
+
 @contextlib.contextmanager
 def opened(
-    inputs: Sequence[Input], patterns: Sequence[str], format: str, prices: Mapping[str, Json] | None
+    inputs: Sequence[Input], patterns: Sequence[str], format: str, prices: Mapping[str, Json] | None, scratch: Path
 ) -> Iterator[TraceSource]:
-    """The source for these inputs, until the block ends. UsageError if an input that was named cannot be read."""
-    yield _in_memory(inputs, patterns, format, prices)
+    """The source for these inputs, until the block ends; what is too large for memory lies below `scratch` meanwhile.
+
+    UsageError if an input that was named cannot be read, or a trace store is given beside other inputs.
+    """
+    stored = [one for one in inputs if one.path is not None and _is_store(one.path)]
+    if stored:
+        if len(inputs) > 1:
+            raise UsageError("a trace store is evaluated by itself; give no other PATH", file=stored[0].name)
+        yield _stored(stored[0], prices)
+        return
+    inputs = [_begun(one) if one.path is None else one for one in inputs]
+    if _size(inputs) <= SPOOLED_ABOVE:
+        yield _in_memory(inputs, patterns, format, prices)
+        return
+    from evalagent.adapters import intake
+    from evalagent.adapters.trace_store import TraceStore
+
+    scratch.mkdir(parents=True, exist_ok=True)
+    with TraceStore.temporary(scratch) as store:
+        yield Spooled(store, intake.load(store, inputs, format=format, patterns=patterns), prices)
+
+
+def _is_store(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
+
+
+def _stored(given: Input, prices: Mapping[str, Json] | None) -> Stored:
+    from evalagent.adapters.store import TRACES
+    from evalagent.adapters.trace_store import TraceStore
+
+    path = given.path or Path(given.name)
+    if path.name != TRACES:
+        raise UsageError(f"is a DuckDB file, but no trace store; that is called {TRACES}", file=given.name)
+    store = TraceStore(path.parent)
+    return Stored(store, store.receipt(), prices)
+
+
+def _size(inputs: Sequence[Input]) -> int:
+    total = 0
+    for one in inputs:
+        total += len(one.begun)
+        if one.path is not None:
+            with contextlib.suppress(OSError):
+                total += one.path.stat().st_size * _COMPRESSED.get(one.path.suffix.lower(), 1)
+    return total
+
+
+def _begun(given: Input) -> Input:
+    """Standard input with its beginning read: nobody knows how much comes, and it is not kept unmasked on a disk."""
+    if sys.stdin is None:
+        raise UsageError("standard input is closed", file=STANDARD_INPUT)
+    try:
+        return replace(given, begun=sys.stdin.buffer.read(SPOOLED_ABOVE + 1))
+    except OSError as error:
+        raise UsageError(f"standard input cannot be read: {error.strerror}", file=STANDARD_INPUT) from error
 
 
 def _in_memory(
@@ -76,13 +212,7 @@ def _in_memory(
     readings = [_reading(one, patterns, format) for one in inputs]
     spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
     logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
-    return InMemory(
-        readings,
-        build(spans, logs, prices),
-        len(spans),
-        [piece for reading in readings for piece in reading.rejected],
-        [reading.file for reading in readings],
-    )
+    return InMemory(readings, build(spans, logs, prices))
 
 
 def _reading(given: Input, patterns: Sequence[str], format: str) -> Reading:

@@ -1,10 +1,11 @@
 """A run record turned into everything that a report says."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from evalagent.evaluating import damaged
-from evalagent.model import Ruling
+from evalagent.model import Ruling, Trace
 from evalagent.outcomes.budgeting import over_budget
 from evalagent.records import RunRecord
 from evalagent.reporting.advice import SWITCH_ON_THE_MODEL
@@ -37,10 +38,14 @@ _READ = 3
 _UNJUDGED_SHOWN = 3
 _TITLE = 120
 Who = tuple[str, int | None]
+Whole = Callable[[Sequence[str]], Mapping[str, Trace]]
 
 
-def compose(record: RunRecord) -> Report:
-    """The report of a run; the same record gives the same report. Near-linear in steps, findings and verdicts."""
+def compose(record: RunRecord, whole: Whole | None = None) -> Report:
+    """The report of a run; the same record gives the same report. Near-linear in steps, findings and verdicts.
+
+    `whole` where the record's traces are outlines: trace ids to traces with their content, for those told in full.
+    """
     book, card, anchors = ledger(record), scorecard(record), Anchors()
     failed = failed_first(book.runs)
     reading = _reading(book)
@@ -48,6 +53,8 @@ def compose(record: RunRecord) -> Report:
     told: dict[Who, Unit] = {}
     for run in (*failed[:FAILED_SHOWN], *(run for run, _ in reading), *unjudged):
         told.setdefault((run.case_id, run.trial), run)
+    if whole is not None:
+        told = _with_content(book, told, whole)
     places = {who: anchors.take("run", *who) for who in sorted(told, key=lambda who: (who[0], who[1] or 0))}
     lines = {(run.case_id, run.trial): book.line(run, places.get((run.case_id, run.trial))) for run in book.runs}
     causes = groups(book, lines, anchors)
@@ -85,6 +92,16 @@ def compose(record: RunRecord) -> Report:
         tau=record.tau,
         seed=record.seed,
     )
+
+
+def _with_content(book: Ledger, told: Mapping[Who, Unit], whole: Whole) -> dict[Who, Unit]:
+    found = whole(sorted({trace.trace_id for run in told.values() for trace in run.traces}))
+    for trace in found.values():
+        book.steps.update(((trace.trace_id, step.step_id), step) for step in trace.steps)
+    return {
+        who: replace(run, traces=tuple(found.get(trace.trace_id, trace) for trace in run.traces))
+        for who, run in told.items()
+    }
 
 
 def _cases(book: Ledger, lines: Mapping[Who, RunLine]) -> tuple[CaseRow, ...]:
