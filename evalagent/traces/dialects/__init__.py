@@ -18,6 +18,7 @@ from evalagent.traces.dialects import (
     genai,
     langfuse,
     langsmith,
+    llama_index,
     mcp,
     mlflow,
     openinference,
@@ -31,6 +32,7 @@ from evalagent.traces.observing import Observation, Source
 
 DIALECTS: tuple[tuple[str, Callable[[Span], bool], Callable[[Source], Observation]], ...] = (
     ("anthropic_sdk", anthropic_sdk.speaks, anthropic_sdk.observe),
+    ("llama_index", llama_index.speaks, llama_index.observe),
     ("openinference", openinference.speaks, openinference.observe),
     ("langfuse", langfuse.speaks, langfuse.observe),
     ("mlflow", mlflow.speaks, mlflow.observe),
