@@ -23,7 +23,8 @@ def aspect_of(step: Draft, drafts: Drafts) -> Aspect | None:
         return "delegate" if any(_delegates(r.step, r.container, drafts) for r in step.requests) else "choose_tool"
     if not reply.text:
         return None
-    following = [drafts.steps[c] for c in step.children if drafts.steps[c].agent == step.agent]
+    children = (drafts.steps[c] for c in step.children)
+    following = [child for child in children if child.agent == step.agent and child.kind != "guardrail"]
     if not following:
         return "answer"
     if _reads(step.fresh):
@@ -48,7 +49,7 @@ def _delegates(number: int | None, container: int | None, drafts: Drafts) -> boo
         at = inside.pop()
         if drafts.observations[at].kind == "agent":
             return True
-        if drafts.observations[at].kind in ("workflow", "plumbing"):
+        if drafts.observations[at].kind in ("workflow", "node", "turn", "plumbing"):
             inside += drafts.forest.children[at]
     return False
 

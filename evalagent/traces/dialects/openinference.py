@@ -23,6 +23,10 @@ _KINDS = {
     "DECISION": "node",
     "UNKNOWN": "node",
 }
+_NO_RESPONSE = "__fake_id__"
+"""What OpenAI Agents calls a response that no server named."""
+_USAGE = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"), ("cache_read_input_tokens",), ())
+"""Usage as OpenAI and Anthropic write it in a raw response, where the instrumentor counted none."""
 _TURNS = ("Step ", "turn")
 
 
@@ -107,8 +111,14 @@ def _model_call(observation: Observation, source: Source) -> None:
     observation.name = fields.text(asked) or observation.model or source.span.name
     observation.tokens = _tokens(attributes)
     output = structured(attributes.get(names.OI_OUTPUT))
+    if isinstance(output, list) and len(output) == 1 and isinstance(output[0], dict) and "output" in output[0]:
+        output = output[0]  # OpenAI Agents: what a stream of Chat Completions came to, as a response
     if isinstance(output, dict):
         observation.response_id = fields.text(output.get("id")) or fields.langchain_id(output)
+        if observation.response_id == _NO_RESPONSE:
+            observation.response_id = None
+        if observation.tokens is None and isinstance(output.get("usage"), dict):
+            observation.tokens = fields.tokens(output["usage"], *_USAGE)
     given = reader.indexed(attributes, names.OI_INPUT_MESSAGES, "user")
     replies = reader.indexed(attributes, names.OI_OUTPUT_MESSAGES, "assistant")
     if not given:
@@ -226,6 +236,9 @@ def _container(observation: Observation, source: Source) -> None:
         observation.kind = "agent"  # LangChain 1.x: the graph that an agent is; the instrumentor goes by its name
     if span.name.startswith(_TURNS):
         observation.kind = "turn"
+    if observation.kind == "agent" and span.scope.endswith("openai_agents") and names.OI_NODE not in attributes:
+        observation.kind = "workflow"  # OpenAI Agents: the whole run, which the instrumentor calls an agent too
+        observation.name = span.name
     if observation.kind == "agent":
         observation.name = (
             fields.text(attributes.get(names.OI_AGENT_NAME))
