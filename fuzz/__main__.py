@@ -72,7 +72,7 @@ class Findings:
 
 
 def _atheris(out: Path, minutes: float) -> None:
-    import atheris
+    import atheris  # type: ignore[import-untyped]
 
     with atheris.instrument_imports(include=["evalagent.traces", "evalagent.rows"]):
         from fuzz import laws

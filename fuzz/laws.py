@@ -11,7 +11,8 @@ from evalagent.adapters.files import dump
 from evalagent.model import Json, Trace
 from evalagent.rows import finding_row, step_rows
 from evalagent.traces.building import Built, build
-from evalagent.traces.reading import FORMATS, Reading, read
+from evalagent.traces.formats import FORMATS
+from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import adds_up, receipt
 from tests.traces.counting import least_pieces
 
@@ -60,8 +61,10 @@ def _demand(holds: bool, law: str, said: str) -> None:
 
 
 def _read(reading: Reading, data: bytes, format: str) -> None:
-    for found in (*reading.spans, *reading.logs):
-        orjson.dumps(asdict(found))
+    for span in reading.spans:
+        orjson.dumps(asdict(span))
+    for record in reading.logs:
+        orjson.dumps(asdict(record))
     for span in reading.spans:
         _demand(len(span.trace_id) == 32 and len(span.span_id) == 16, "ids", f"{span.trace_id!r} {span.span_id!r}")
         _demand(0 <= span.start_ns < 1 << 63, "times", repr(span.start_ns))

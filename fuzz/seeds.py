@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evalagent.model import Json, LogRecord, Span
+from tests.traces.conversations import TRANSCRIPTS
+from tests.traces.exports import EXPORTS
+from tests.traces.loans import DIALECTS
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "traces" / "readers"
 
@@ -16,15 +19,10 @@ def seeds() -> Iterator[tuple[str, bytes]]:
         if ".spans." not in path.name and ".steps." not in path.name:
             yield path.name, path.read_bytes()
     yield "renewal.gz", gzip.compress((SAMPLES / "renewal.otlp.jsonl").read_bytes())
-    for name, told in _loans():
-        yield f"loan.{name}.jsonl", json.dumps(request(*told)).encode()
-
-
-def _loans() -> Iterator[tuple[str, tuple[list[Span], list[LogRecord]]]]:
-    from tests.traces import loans
-
-    for name, tell in loans.DIALECTS.items():
-        yield name, tell()
+    for name, tell in DIALECTS.items():
+        yield f"loan.{name}.jsonl", json.dumps(request(*tell())).encode()
+    for name, make in (*EXPORTS.items(), *TRANSCRIPTS.items()):
+        yield f"export.{name}", make()
 
 
 def request(spans: list[Span], logs: list[LogRecord]) -> Json:

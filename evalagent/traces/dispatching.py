@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from evalagent.model import Json
 from evalagent.traces import cloudwatch, tables, transcripts
 from evalagent.traces.documents import Document, Fault, documents, exact
+from evalagent.traces.formats import FORMATS
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import InexactId
-from evalagent.traces.shapes import FORMATS, refusal, shape_of
+from evalagent.traces.shapes import refusal, shape_of
 from evalagent.traces.transcript_messages import is_message
 
 _WRAPPERS = ("trace", "result", "data", "traces", "runs", "sessionSpans")

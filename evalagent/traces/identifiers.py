@@ -19,14 +19,17 @@ class InexactId(ValueError):
 
 _HEX = re.compile(r"[0-9a-fA-F]+").fullmatch
 _BASE64 = re.compile(r"[0-9A-Za-z+/_-]+={0,2}").fullmatch
+_XRAY = re.compile(r"1-[0-9a-fA-F]{8}-[0-9a-fA-F]{24}").fullmatch
 NO_TRACE_ID = hashlib.sha256(b"no trace id").hexdigest()[:32]
 """Where spans without any trace id go together, so that their parent ids still mean something."""
 
 
 def trace_id(value: Json) -> str | None:
-    """32 lower-case hex characters from hex, base64, `0x…`, a UUID or a decimal integer; None: absent or zero."""
+    """32 lower-case hex characters from hex, base64, `0x…`, a UUID, X-Ray's form, a decimal integer; None: none."""
     if type(value) is str and len(value) == 32 and _HEX(value):
         return _nonzero(value.lower())
+    if type(value) is str and _XRAY(value):
+        return value[2:].replace("-", "").lower()
     return _id(value, 16)
 
 

@@ -120,7 +120,7 @@ def to_span(raw: Json, origin: Origin) -> Span:
         code, message = status(state), ""
     start = nanoseconds(first(raw, "startTimeUnixNano", "start_time_unix_nano", "startTime"))
     end = nanoseconds(first(raw, "endTimeUnixNano", "end_time_unix_nano", "endTime"))
-    events, links = raw.get("events"), raw.get("links")
+    events, links = first(raw, "events", "span_events"), raw.get("links")
     return Span(
         trace_id=trace_id(raw.get("traceId") or raw.get("trace_id")) or NO_TRACE_ID,
         span_id=span_id(raw.get("spanId") or raw.get("span_id")) or content_id(raw),
@@ -136,7 +136,9 @@ def to_span(raw: Json, origin: Origin) -> Span:
         scope=origin.scope,
         scope_version=origin.version,
         resource=origin.resource,
-        dropped_attributes=lost + _count(first(raw, "droppedAttributesCount", "dropped_attributes_count")),
+        dropped_attributes=lost
+        + _count(first(raw, "droppedAttributesCount", "dropped_attributes_count"))
+        + _count(first(raw, "droppedEventsCount", "dropped_events_count")),
     )
 
 
@@ -172,7 +174,11 @@ def _events(raw: Json) -> Iterator[Event]:
     for event in raw if type(raw) is list else ():
         if type(event) is dict:
             when = nanoseconds(first(event, "timeUnixNano", "time_unix_nano", "timestamp", "time"))
-            yield Event(_text(event.get("name")), when, attributes(event.get("attributes"))[0])
+            if type(event.get("body")) is dict:  # a log record of AgentCore that was put into its span
+                record = to_log(event)
+                yield Event(record.event_name, when, {**record.attributes, **record.body})
+            else:
+                yield Event(_text(event.get("name")), when, attributes(event.get("attributes"))[0])
 
 
 def _links(raw: Json) -> Iterator[Link]:

@@ -6,12 +6,15 @@ from evalagent.model import LogRecord, Rejected, Span
 from evalagent.traces import cloudwatch, otlp_json, otlp_protobuf, tables
 from evalagent.traces.dispatching import Dispatch
 from evalagent.traces.documents import Document, Fault, Sight, documents
+from evalagent.traces.formats import FORMATS
 from evalagent.traces.harvest import Harvest
 from evalagent.traces.masking import mask
-from evalagent.traces.shapes import FORMATS, refusal
+from evalagent.traces.shapes import refusal
 from evalagent.traces.unpacking import unpack
 
 NO_TRACE_FILE = "no trace file: neither text nor OTLP protobuf"
+PARQUET_FILE = "a Parquet file: write it as JSON lines first, DuckDB: COPY (FROM 'x.parquet') TO 'x.jsonl'"
+_PARQUET = b"PAR1"
 EMPTY_FILE = "the file is empty"
 _BLANK = b" \t\r\n\0"
 
@@ -93,8 +96,9 @@ def _read_text(content: bytes, harvest: Harvest, format: str) -> int:
         if not harvest.rejected:
             harvest.reject(EMPTY_FILE, 0)
         return 0
-    if is_binary(content):
-        harvest.reject(NO_TRACE_FILE, 0)
+    no_text = why_no_text(content)
+    if no_text:
+        harvest.reject(no_text, 0)
         return 1
     text = _Text(harvest, format)
     text.read(content)
@@ -104,9 +108,12 @@ def _read_text(content: bytes, harvest: Harvest, format: str) -> int:
     return text.lines
 
 
-def is_binary(content: bytes) -> bool:
-    """Whether this is no text, by how it begins."""
-    return b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"PAR1", b"%PDF", b"\x89PNG")
+def why_no_text(content: bytes) -> str:
+    """Why this is no text, told by how it begins; empty if it is one."""
+    if content[:4] == _PARQUET:
+        return PARQUET_FILE
+    binary = b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"%PDF", b"\x89PNG")
+    return NO_TRACE_FILE if binary else ""
 
 
 def _lines(content: bytes) -> int:
@@ -135,7 +142,7 @@ class _Text:
     def read(self, piece: bytes, before: int = 0) -> None:
         """Read a piece; `before` lines of the file stand before it."""
         self.sight = Sight()
-        if tables.is_table(piece):
+        if not before and tables.is_table(piece):
             self._table(piece, before)
             return
         for document in documents(cloudwatch.unstamped(piece), self.sight):
@@ -174,13 +181,19 @@ class PieceReader:
         self._harvest = Harvest(mask(file))
         self._text = _Text(self._harvest, format)
         self._before = before
+        self.blank = True
+        """Whether the last piece holds nothing but white space and zero bytes."""
+        self.values = 0
+        """Values in the last piece, readable or not; a file without any is empty."""
 
     def read(self, piece: bytes, *, last: bool = True) -> Reading | None:
         """What this piece held; its `bytes` are those of the piece. None: it ends in the middle of a value and is not
         the `last`, so that it is to be given again together with what follows it."""
         seen, loose = dict(self._text.dispatch.transcripts), list(self._text.dispatch.loose)
-        self._text.lines = 0
+        self._text.lines = self._text.values = 0
         self._text.read(piece, self._before)
+        self.blank = not piece.strip(_BLANK)
+        self.values = self._text.values
         if self._text.sight.open and not last:
             self._text.dispatch.transcripts, self._text.dispatch.loose = seen, loose
             self._taken(0)

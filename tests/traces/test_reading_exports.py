@@ -1,14 +1,19 @@
 """One run in every backend's export, and as every kind of transcript, is one DAG."""
 
+import json
+
 import pytest
 
 from evalagent.model import Step, Trace
 from evalagent.traces.building import build
+from evalagent.traces.formats import FORMATS
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import adds_up, receipt
+from fuzz.seeds import request
 from tests.traces.conversations import TRANSCRIPTS
-from tests.traces.exports import EXPORTS
-from tests.traces.loans import ANSWER, FIND, FOUND, MODEL, RENEW, RENEWED, TASK, TOKENS
+from tests.traces.exports import EXPORTS, agentcore, langfuse_trace, mlflow, nested_runs, runs
+from tests.traces.loans import ANSWER, DIALECTS, FIND, FOUND, MODEL, RENEW, RENEWED, TASK, TOKENS
+from tests.traces.wrappings import PROTOBUF, messages
 
 
 def trace_of(data: bytes) -> tuple[Reading, Trace]:
@@ -101,3 +106,137 @@ def test_a_transcript_that_counts_tokens_keeps_them(name: str) -> None:
     trace = trace_of(TRANSCRIPTS[name]())[1]
     assert [(s.tokens.input, s.tokens.output) for s in trace.steps if s.tokens is not None] == TOKENS
     assert {step.model for step in trace.steps if step.kind == "llm"} == {MODEL}
+
+
+@pytest.mark.parametrize("format", sorted(FORMATS))
+def test_a_file_of_another_format_is_refused_with_its_name_and_the_way_out(format: str) -> None:
+    for name, make in {**EXPORTS, **TRANSCRIPTS}.items():
+        data = make()
+        whole, reading = read(data, name), read(data, name, format)
+        if reading.rejected:
+            assert (reading.spans, reading.logs) == ((), ())
+            assert reading.rejected[0].reason.startswith("this is ")
+            assert f"which --format {format} does not take: use --format" in reading.rejected[0].reason
+        else:
+            assert (reading.spans, reading.logs) == (whole.spans, whole.logs)
+    assert "no known shape" in read(b'{"price": 7}', "f", format).rejected[0].reason
+
+
+def test_protobuf_is_refused_by_name_too() -> None:
+    (data,) = PROTOBUF["varint lengths"](messages([request(*DIALECTS["genai"]())]))
+    assert len(read(data, "f", "otlp").spans) == 6
+    refused = read(data, "f", "langsmith")
+    assert refused.spans == ()
+    assert [piece.reason for piece in refused.rejected] == [
+        "this is otlp, which --format langsmith does not take: use --format otlp or --format auto"
+    ]
+
+
+def test_a_parquet_file_is_refused_with_the_way_to_read_it() -> None:
+    (piece,) = read(b"PAR1" + bytes(40) + b"PAR1", "runs.parquet").rejected
+    assert "JSON lines first" in piece.reason
+
+
+def test_a_trace_of_langfuse_that_only_names_its_observations_is_refused_with_the_way_out() -> None:
+    for held in ({"observations": ["a", "b"]}, {}):
+        value = {"id": "t", "name": "desk", "htmlPath": "/project/p", "input": None, **held}
+        reading = read(json.dumps({"data": [value], "meta": {}}).encode(), "f")
+        assert reading.spans == ()
+        assert "without its observations: export" in reading.rejected[0].reason
+
+
+def test_one_bad_observation_run_or_span_costs_itself_alone() -> None:
+    trace = langfuse_trace()
+    trace["observations"][2] = "gone"
+    run = nested_runs()
+    run["child_runs"][0] = None
+    logged = mlflow(3)
+    logged["data"]["spans"][1] = 7
+    for value in (trace, run, logged):
+        reading = read(json.dumps(value).encode(), "f")
+        assert (len(reading.spans), len(reading.rejected)) == (5, 1)
+        assert adds_up(receipt([reading], build(reading.spans, reading.logs)))
+
+
+def test_an_id_that_is_a_fraction_costs_its_own_span_alone() -> None:
+    told = request(*DIALECTS["genai"]())
+    told["resourceSpans"][1]["scopeSpans"][0]["spans"][0]["spanId"] = 1.5
+    reading = read(json.dumps(told).encode(), "f")
+    assert (len(reading.spans), len(reading.rejected)) == (5, 1)
+    assert "spans[0] is no span: an id written as a number with a fraction" in reading.rejected[0].reason
+
+
+def test_rows_of_a_table_that_do_not_fit_its_heading_are_rejected_with_their_line() -> None:
+    rows = EXPORTS["langfuse table"]().splitlines(keepends=True)
+    reading = read(b"".join([*rows[:2], b"one,two\r\n", *rows[2:], b'"never ends']), "f")
+    assert len(reading.spans) == 6
+    assert [(piece.line, piece.reason.split()[0]) for piece in reading.rejected] == [(3, "a"), (9, "no")]
+
+
+def test_what_agentcore_puts_into_spans_is_read_like_its_log_records() -> None:
+    documents = agentcore()
+    spans = [{**span, "span_events": [log]} for span, log in zip(documents[::2], documents[1::2], strict=True)]
+    same_run(trace_of(json.dumps({"sessionSpans": spans}).encode())[1])
+
+
+def test_usage_that_nobody_counted_is_unknown_and_not_nothing() -> None:
+    trace = langfuse_trace()
+    runs_ = runs()
+    for held in trace["observations"]:
+        held["usageDetails"] = {}
+    for run in runs_:
+        run["prompt_tokens"] = run["completion_tokens"] = 0
+    for value in (trace, runs_):
+        assert all(step.tokens is None for step in trace_of(json.dumps(value).encode())[1].steps)
+
+
+def test_usage_is_found_in_the_reply_where_langsmith_did_not_count() -> None:
+    told = runs()
+    for run, (given, answered) in zip([r for r in told if r["run_type"] == "llm"], TOKENS, strict=True):
+        run["prompt_tokens"] = run["completion_tokens"] = None
+        run["outputs"]["usage"] = {"prompt_tokens": given, "completion_tokens": answered}
+    trace = trace_of(json.dumps(told).encode())[1]
+    assert [(s.tokens.input, s.tokens.output) for s in trace.steps if s.tokens is not None] == TOKENS
+
+
+def test_an_error_is_the_step_s_and_an_interrupt_is_none() -> None:
+    told = runs()
+    renew = next(run for run in told if run["name"] == "renew_loan")
+    renew |= {"error": "ValueError('the loan is blocked')Traceback: …", "status": "error"}
+    failed = trace_of(json.dumps(told).encode())[1]
+    assert [step.name for step in failed.steps if step.error] == ["renew_loan"]
+    renew["error"] = "GraphInterrupt((Interrupt(value='sure?'),))"
+    assert [step for step in trace_of(json.dumps(told).encode())[1].steps if step.error] == []
+    trace = langfuse_trace()
+    seen = next(held for held in trace["observations"] if held["name"] == "renew_loan")
+    seen |= {"level": "ERROR", "statusMessage": "the loan is blocked"}
+    (error,) = [step.error for step in trace_of(json.dumps(trace).encode())[1].steps if step.error]
+    assert error == "the loan is blocked"
+
+
+def test_tools_that_the_provider_ran_are_steps_that_were_answered() -> None:
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Dune"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "text", "text": "a novel"}]}
+    block = {"role": "assistant", "content": [search, found, {"type": "text", "text": "A novel."}]}
+    item = {"type": "web_search_call", "id": "s1", "status": "completed", "action": {"query": "Dune"}}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A novel."}]}
+    asked = {"role": "user", "content": "What is Dune?"}
+    for messages_ in ([asked, block], [asked, item, said]):
+        trace = trace_of(json.dumps(messages_).encode())[1]
+        tools = [step for step in trace.steps if step.kind == "tool"]
+        assert [(step.name, step.arguments, step.executed) for step in tools] == [
+            ("web_search", {"query": "Dune"}, True)
+        ]
+        assert trace.answer == "A novel."
+
+
+def test_a_call_told_in_the_content_and_beside_it_is_one_call() -> None:
+    use = {"type": "tool_use", "id": "c1", "name": "find_loan", "input": {"title": "Dune"}}
+    call = {"name": "find_loan", "args": {"title": "Dune"}, "id": "c1", "type": "tool_call"}
+    told = [
+        {"type": "human", "content": "Find Dune"},
+        {"type": "ai", "content": [use], "tool_calls": [call]},
+        {"type": "tool", "content": "it broke", "tool_call_id": "c1", "status": "error"},
+    ]
+    _, trace = trace_of(json.dumps(told).encode())
+    assert [(step.kind, bool(step.error)) for step in trace.steps] == [("llm", False), ("tool", True)]

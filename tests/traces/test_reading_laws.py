@@ -15,8 +15,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
+from evalagent.traces.formats import FORMATS
 from evalagent.traces.otlp_protobuf import MalformedProtobuf, decode
-from evalagent.traces.reading import FORMATS, Reading, read
+from evalagent.traces.reading import Reading, read
 
 HERE = Path(__file__).parent / "readers"
 FILES = sorted(path for path in HERE.iterdir() if ".spans." not in path.name)
