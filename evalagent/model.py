@@ -75,6 +75,7 @@ class Span:
     scope_version: str = ""
     resource: Mapping[str, Json] = field(default_factory=dict)
     dropped_attributes: int = 0
+    """Attributes and events that a limit of whoever made the span left out."""
 
 
 @dataclass(frozen=True, slots=True)
