@@ -15,7 +15,7 @@ from evalagent.traces.building import build
 from evalagent.traces.health import COSTS
 from evalagent.traces.otlp_json import Origin, to_span
 from tests.traces.loans import DIALECTS, GENAI, MS, genai, span
-from tests.traces.spans import chat, codes, only, said, tool
+from tests.traces.spans import chat, codes, only, said
 
 RUN = tuple(genai()[0])
 """A run in which all is well: root 1, model calls 2, 4, 6, tools 3 and 5."""
