@@ -22,7 +22,7 @@ from evalagent.adapters.workers import DEFAULT, Workers
 from evalagent.errors import UsageError
 from evalagent.model import Rejected
 from evalagent.traces.masking import mask
-from evalagent.traces.reading import EMPTY_FILE, NO_TRACE_FILE, PieceReader, Reading, is_binary
+from evalagent.traces.reading import EMPTY_FILE, PieceReader, Reading, why_no_text
 
 ALONE_UP_TO = 24 << 20
 """Bytes of input up to which no worker process is worth its start."""
@@ -99,6 +99,8 @@ class _File:
     log_records: int = 0
     formats: set[str] = field(default_factory=set)
     rejected: list[Rejected] = field(default_factory=list)
+    values: int = 0
+    blank: bool = True
     reader: PieceReader | None = None
     """Where messages were met: what reads all pieces from there."""
     void: str = ""
@@ -167,7 +169,7 @@ class _Load:
             if read_here is None:
                 job = self._longer(job, source)
                 continue
-            self._add(file, rows_of(read_here, self.patterns))
+            self._add(file, rows_of(read_here, self.patterns, values=file.reader.values, blank=file.reader.blank))
             return
         self._add(file, found)
 
@@ -189,6 +191,8 @@ class _Load:
         file.lines += found.lines
         file.formats |= found.formats
         file.rejected += found.rejected
+        file.values += found.values
+        file.blank = file.blank and found.blank
         self.tables.add(file.number, found.spans, found.logs)
 
     def _finished(self, file: _File) -> FileReceipt:
@@ -208,8 +212,10 @@ class _Load:
             file.spans = file.log_records = file.lines = 0
             file.formats.clear()
             file.rejected = [Rejected(file.name, 0, file.void)]
-        elif not file.lines and not file.rejected:
-            file.rejected.append(Rejected(file.name, 0, EMPTY_FILE))
+        elif not file.values:
+            file.lines = 0 if file.blank else file.lines
+            if not file.rejected:
+                file.rejected.append(Rejected(file.name, 0, EMPTY_FILE))
         receipt = FileReceipt(
             file.name,
             "+".join(sorted(file.formats)) or "unknown",
@@ -277,11 +283,19 @@ class _Load:
             if copy.exists():
                 copy.replace(self.raw / file.raw.digest)
 
+    @staticmethod
+    def _size(file: _File) -> int | None:
+        """Bytes of the file; None where that is not known beforehand."""
+        try:
+            return file.given.path.stat().st_size if file.given.path is not None else None
+        except OSError:
+            return None
+
     def _jobs(self, file: _File) -> Iterator[Job]:
         """The pieces of one file, or all of it where it is small."""
         raw = file.raw
         assert raw is not None
-        size = file.given.path.stat().st_size if file.given.path is not None else None
+        size = self._size(file)
         common = (file.name, self.format, self.patterns)
         kept: list[bytes] = []
         unpacking = Unpacking(raw, size, kept)
@@ -297,12 +311,13 @@ class _Load:
             return
         unpacking.forget()
         first = b"".join(head)
-        if is_binary(first):
-            file.lines = 1
-            file.rejected.append(Rejected(file.name, 0, NO_TRACE_FILE))
+        no_text = why_no_text(first)
+        if no_text:
+            file.lines, file.blank = 1, False
+            file.rejected.append(Rejected(file.name, 0, no_text))
             for _ in blocks:
                 pass
         else:
-            for piece in pieces(chain([first], blocks)):
+            for piece in pieces(chain([first], blocks), PIECE):
                 yield Job(piece.text, piece.before, False, piece.last, *common)
         file.rejected += [Rejected(file.name, 0, fault) for fault in unpacking.faults]

@@ -21,8 +21,11 @@ class Job(NamedTuple):
 
 
 class Yield(NamedTuple):
-    """What a piece of a file held, ready for the database. `open`: it ends in the middle of a value; `conversing`: it
-    holds messages, of which one reader must see all. In both cases there is nothing else here."""
+    """What a piece of a file held, ready for the database. `values`: how many stand in it; `blank`: it is white space.
+
+    `open`: it ends in the middle of a value; `conversing`: it holds messages, of which one reader must see all. In both
+    cases nothing else is told.
+    """
 
     spans: Table | None = None
     logs: Table | None = None
@@ -31,6 +34,8 @@ class Yield(NamedTuple):
     lines: int = 0
     formats: frozenset[str] = frozenset()
     rejected: tuple[Rejected, ...] = ()
+    values: int = 0
+    blank: bool = True
     open: bool = False
     conversing: bool = False
 
@@ -38,15 +43,15 @@ class Yield(NamedTuple):
 def work(job: Job) -> Yield:
     """Read one piece, mask it, and make its rows."""
     if job.whole:
-        return rows_of(read(job.text, job.file, job.format), job.patterns)
+        return rows_of(read(job.text, job.file, job.format), job.patterns, values=1, blank=False)
     reader = PieceReader(job.file, job.format, job.before)
     reading = reader.read(job.text, last=job.last)
     if reading is None or reader.conversing:
         return Yield(open=reading is None, conversing=reader.conversing)
-    return rows_of(reading, job.patterns)
+    return rows_of(reading, job.patterns, values=reader.values, blank=reader.blank)
 
 
-def rows_of(reading: Reading, patterns: tuple[str, ...]) -> Yield:
+def rows_of(reading: Reading, patterns: tuple[str, ...], *, values: int = 0, blank: bool = True) -> Yield:
     """What was read, as rows with its secrets masked."""
     spans = distinct_spans(reading.spans, patterns)
     return Yield(
@@ -57,4 +62,6 @@ def rows_of(reading: Reading, patterns: tuple[str, ...]) -> Yield:
         reading.lines_in,
         frozenset(reading.format.split("+")) - {"unknown"},
         reading.rejected,
+        values,
+        blank,
     )

@@ -93,5 +93,4 @@ def receipt_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Json]:
 
 def one(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None) -> Any:
     """The single value that a query gives."""
-    row = connection.execute(sql, parameters).fetchone()
-    return row[0] if row else None
+    return connection.execute(sql, parameters).fetchall()[0][0]
