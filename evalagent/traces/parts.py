@@ -129,7 +129,7 @@ def _genai(own: str, items: list[Json], role: str) -> Message | None:
                 return None
             if content:
                 texts.append(content)
-        elif kind in _GENAI_PARTS and item.keys() <= _GENAI_PARTS[kind]:
+        elif type(kind) is str and kind in _GENAI_PARTS and item.keys() <= _GENAI_PARTS[kind]:
             if parts is None:
                 parts = _Parts()
             if kind == "tool_call":

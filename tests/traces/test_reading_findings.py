@@ -1,0 +1,48 @@
+"""What fuzzing found, one test for each kind: the smallest input that showed it."""
+
+import json
+
+import pytest
+
+from evalagent.adapters.files import dump
+from evalagent.model import Json
+from evalagent.rows import step_rows
+from evalagent.traces.building import build
+from evalagent.traces.reading import read
+from fuzz.laws import hold
+from fuzz.seeds import request
+from tests.traces.loans import DIALECTS, span
+
+
+def test_one_id_that_is_a_large_float_does_not_take_the_rest_of_its_request_along() -> None:
+    told = request(*DIALECTS["genai in log records"]())
+    told["resourceSpans"][2]["scopeSpans"][0]["spans"][0]["traceId"] = 1e15
+    data = json.dumps(told).encode()
+    hold(data)
+    reading = read(data, "f")
+    assert len(reading.spans) + len(reading.logs) + len(reading.rejected) == 6 + 15
+    assert len(reading.rejected) == 1
+
+
+@pytest.mark.parametrize("count", [10**39, 1 << 64, -1, 1e300, "9" * 30, "-4"])
+def test_a_token_count_that_fits_no_column_is_unknown(count: Json) -> None:
+    spans, _ = DIALECTS["langfuse"]()
+    spans[1].attributes["langfuse.observation.usage_details"] = json.dumps({"input": count, "output": 9})  # type: ignore[index]
+    built = build(spans)
+    (tokens,) = [step.tokens for step in built.traces[0].steps if step.step_id == spans[1].span_id]
+    assert tokens is not None
+    assert (tokens.input, tokens.output) == (None, 9)
+    dump(list(step_rows(built.traces)))
+
+
+@pytest.mark.parametrize("kind", [{}, {"a": 1}, [], 7, None, True])
+def test_a_part_whose_type_is_no_text_raises_nothing(kind: Json) -> None:
+    messages = [{"role": "user", "parts": [{"type": kind, "content": "Hi"}]}]
+    told = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(messages)}
+    (trace,) = build([span(1, None, "chat", 0, 1, told)]).traces
+    assert [step.kind for step in trace.steps] == ["llm"]
+
+
+@pytest.mark.parametrize("data", [b"\x1e", b"\n\x1e\n", b"\xef\xbb\xbf\n\xef\xbb\xbf"])
+def test_a_file_of_separators_alone_is_empty_and_says_so(data: bytes) -> None:
+    assert [piece.reason for piece in read(data, "f").rejected] == ["the file is empty"]
