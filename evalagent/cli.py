@@ -11,6 +11,7 @@ import typer
 
 from evalagent import __version__
 from evalagent.errors import EvalAgentError, UsageError
+from evalagent.traces.formats import FORMATS
 
 app = typer.Typer(
     add_completion=False,
@@ -22,6 +23,8 @@ app = typer.Typer(
 **Start here**
 
 * `evalagent evaluate traces/ --out out/` judges OpenTelemetry traces that you have.
+
+* `evalagent receive` takes what your agent exports over OTLP/HTTP.
 
 * `evalagent run suite.yaml` runs your agent several times per case and grades what it did to the world.
 
@@ -58,14 +61,17 @@ def _root(
 def evaluate(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH…", help="Trace files or folders; `-` is standard input, .gz is read too."),
+        typer.Argument(
+            metavar="PATH…",
+            help="Trace files or folders, or a traces.duckdb; `-` is standard input, .gz and .zst are read too.",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the output files.")],
     suite: Annotated[
         Path | None, typer.Option(help="A suite.yaml: its cases, checks, secrets and prices apply.")
     ] = None,
     judge: Annotated[str, typer.Option(help=JUDGES)] = "auto",
-    format: Annotated[str, typer.Option(help="auto, otlp, jaeger, tempo, openinference or messages")] = "auto",
+    format: Annotated[str, typer.Option(help=", ".join(FORMATS))] = "auto",
     allow_rejected: Annotated[
         bool, typer.Option(help="Lines that cannot be read do not make the exit code 3.")
     ] = False,
@@ -79,7 +85,7 @@ def evaluate(
     from evalagent.adapters import settings, trace_files
     from evalagent.reporting import text
 
-    _one_of("--format", format, ("auto", "otlp", "jaeger", "tempo", "openinference", "messages"))
+    _one_of("--format", format, tuple(FORMATS))
     record = trace_files.evaluate(
         paths, out, settings.load(), suite_file=suite, judge=judge, format=format, allow_rejected=allow_rejected
     )
@@ -120,11 +126,50 @@ def run(
     raise typer.Exit(record.exit_code)
 
 
-RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, an --out folder, or `latest`.")]
 HOME = Annotated[
     Path | None,
     typer.Option(help="Where runs live, mostly the .evalagent beside the suite; EVALAGENT_HOME, else .evalagent here."),
 ]
+
+
+@app.command()
+def receive(
+    host: Annotated[str, typer.Option(help="Address to listen on; there is no authentication.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 4318,
+    suite: Annotated[Path | None, typer.Option(help="A suite.yaml: its secrets and prices apply.")] = None,
+    home: HOME = None,
+    raw: Annotated[
+        bool, typer.Option("--raw/--no-raw", help="Keep the requests as received, secrets and all.")
+    ] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between loads into the store.")] = 2.0,
+) -> None:
+    """Receive OTLP/HTTP (JSON or protobuf, gzip) from any exporter into the trace store, until it is interrupted.
+
+    evalagent receive &
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python my_agent.py
+    evalagent evaluate .evalagent/traces.duckdb --out out
+    """
+    import signal
+    import threading
+
+    from evalagent.adapters import files, reception
+
+    told = files.load_suite(suite)[0] if suite else None
+    landing = reception.Landing(
+        _home(home),
+        told.secrets if told else (),
+        files.load_prices(told, suite.parent) if told and suite else None,
+        raw,
+    )
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    landed = reception.receive(landing, host, port, every_s=every, stop=stop, say=_say)
+    _say(landed.text)
+    raise typer.Exit(3 if landed.rejected or landed.waiting else 0)
+
+
+RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its folder, an --out folder, or `latest`.")]
 
 
 @app.command()
@@ -202,7 +247,7 @@ def store_load(
             metavar="PATH…", help="Trace files or folders; `-` is standard input, .gz and .zst are read too."
         ),
     ],
-    format: Annotated[str, typer.Option(help="auto, otlp, jaeger, tempo, openinference or messages")] = "auto",
+    format: Annotated[str, typer.Option(help=", ".join(FORMATS))] = "auto",
     suite: Annotated[Path | None, typer.Option(help="A suite.yaml: its secrets and prices apply.")] = None,
     home: HOME = None,
     raw: Annotated[bool, typer.Option("--raw/--no-raw", help="Keep the bytes as received, secrets and all.")] = False,
@@ -217,7 +262,7 @@ def store_load(
     """
     from evalagent.adapters import loading
 
-    _one_of("--format", format, ("auto", "otlp", "jaeger", "tempo", "openinference", "messages"))
+    _one_of("--format", format, tuple(FORMATS))
     loaded = loading.load_files(
         paths, _home(home), format=format, suite_file=suite, raw=raw, allow_rejected=allow_rejected
     )

@@ -2,7 +2,6 @@
 
 import codecs
 import hashlib
-import io
 import sys
 import zlib
 from collections.abc import Iterator
@@ -50,7 +49,6 @@ class Raw:
             if self._given.path is None:
                 if sys.stdin is None:
                     raise UsageError("standard input is closed", file=STANDARD_INPUT)
-                yield from self._passed(io.BytesIO(self._given.begun))
                 if self._given.begun:
                     yield self._noted(self._given.begun)
                 yield from self._passed(sys.stdin.buffer)

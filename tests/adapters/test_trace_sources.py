@@ -1,4 +1,4 @@
-"""What is said of traces does not depend on where they lie: in memory, in a store on the way, or in one filled before."""
+"""What is said of traces does not depend on where they lie: in memory, in a store on the way, or in an older one."""
 
 import io
 import json
