@@ -48,7 +48,7 @@ def observe(source: Source) -> Observation:
         place = observation.place
         observation.weak = True
         observation.aggregated = True
-        if place.node is None and (observation.agent == span.name or span.parent_id is None):
+        if observation.agent == span.name or (place.node is None and span.parent_id is None):
             observation.kind = "agent" if observation.agent == span.name else "workflow"
             observation.weak = False
         observation.task, observation.answer = fields.asked(given), fields.answered(output)
