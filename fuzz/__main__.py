@@ -93,7 +93,7 @@ def _atheris(out: Path, minutes: float) -> None:
         mark = zlib.crc32(data)
         format = laws.ALL_FORMATS[mark % len(laws.ALL_FORMATS)] if mark % 8 == 0 else "auto"
         try:
-            laws.hold(data, format)
+            laws.hold(data, format, again=mark % 3 == 0)
         except Exception as error:  # noqa: BLE001 - whatever it raises is the finding
             findings.keep(error, data)
 
