@@ -14,10 +14,14 @@ from evalagent.traces.building import Built, build
 from evalagent.traces.formats import FORMATS
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import adds_up, receipt
-from tests.traces.counting import least_pieces
+from tests.traces.counting import least_pieces, values
 
 SECONDS, SECONDS_A_BYTE = 2.0, 40e-6
 """CPU time that an input may take: this much, and so much for each of its bytes (instrumented code is slower)."""
+
+
+_WRAPPERS = ("trace", "result", "data", "traces", "runs", "sessionSpans", "events", "logEvents", "results", "message",
+             "@message", "context.span_id")  # fmt: skip
 
 
 class Broken(AssertionError):
@@ -85,9 +89,22 @@ def _read(reading: Reading, data: bytes, format: str) -> None:
 
 
 def _says_nothing(data: bytes) -> bool:
-    """Whether every value of the text is an empty object or list, which carries nothing."""
+    """Whether every value of the text is empty, or wraps nothing: that is no loss. Packed text is not looked into."""
     text = data.decode("utf-8", "replace").replace("\ufeff", " ").replace("\0", " ").replace("\x1e", " ")
-    return not text.strip("{}[], \t\r\n") or data[:2] in (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b") or data[:1] == b"("
+    if not text.strip("{}[], \t\r\n") or data[:2] in (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b") or data[:1] == b"(":
+        return True
+    held = values(data)
+    return bool(held) and all(map(_is_hollow, held))
+
+
+def _is_hollow(value: Json) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_hollow, value))
+    if isinstance(value, str):
+        return value[:1] in ("{", "[") and all(map(_is_hollow, values(value.encode("utf-8", "replace"))))
+    if not isinstance(value, dict):
+        return False
+    return not value or any(name in value and _is_hollow(value[name]) for name in _WRAPPERS)
 
 
 def _accounted(readings: list[Reading], built: Built) -> None:
