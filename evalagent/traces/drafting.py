@@ -9,9 +9,13 @@ from evalagent.traces.forest import Forest
 from evalagent.traces.merging import twins
 from evalagent.traces.observing import CONTAINERS, Observation
 
+_MODEL_NODES = frozenset({"agent", "model", "model_request"})
+_UNNAMED_GRAPHS = frozenset({"LangGraph", "RunnableSequence", "AgentExecutor"})
+
 
 def draft(forest: Forest, observations: list[Observation]) -> Drafts:
     """Decide for each span of one trace what it is; every span becomes exactly one thing."""
+    _graph_agents(forest, observations)
     kept = twins(forest, observations)
     _leaves(forest, observations, kept)
     inside = _steps_inside(forest, observations, kept)
@@ -109,6 +113,16 @@ def _step(
     return made
 
 
+def _graph_agents(forest: Forest, observations: Sequence[Observation]) -> None:
+    """A named graph of LangGraph's prebuilt kind (a node that calls the model, one that runs tools) is an agent."""
+    for at, one in enumerate(observations):
+        if one.place.node in _MODEL_NODES and one.name == one.place.node and forest.parents[at] >= 0:
+            graph = observations[forest.parents[at]]
+            if graph.kind in ("node", "workflow") and graph.name not in _UNNAMED_GRAPHS:
+                graph.kind, graph.weak = "agent", False
+                graph.agent = graph.agent or graph.name
+
+
 def _agents(forest: Forest, observations: Sequence[Observation]) -> list[int]:
     agents = [-1] * len(observations)
     for at in forest.preorder:
@@ -193,7 +207,7 @@ def _leaf_agents(forest: Forest, observations: Sequence[Observation], inside: li
             continue
         above = forest.parents[at]
         if above not in beside:
-            family = forest.children[above] if above >= 0 else [r for r in forest.roots if r not in orphans]
+            family: Sequence[int] = forest.children[above] if above >= 0 else [r for r in forest.roots if r not in orphans]
             beside[above] = _Intervals(forest, [s for s in family if inside[s] or observations[s].is_step])
         if beside[above].overlap(at) or detached.overlap(at):
             continue

@@ -49,7 +49,7 @@ def finish(strand: Strand, duplicates: int, prices: Mapping[str, Json] | None, a
     ordered = order(steps)
     reduce(steps, ordered)
     for step in steps:
-        step.children = []
+        step.children.clear()
     for number, step in enumerate(steps):
         for parent in step.parents:
             steps[parent].children.append(number)

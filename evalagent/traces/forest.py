@@ -15,7 +15,7 @@ class Forest:
 
     spans: tuple[Span, ...]
     parents: list[int]
-    children: list[list[int]]
+    children: list[Sequence[int]]
     roots: list[int]
     preorder: list[int]
     enter: list[int]
@@ -45,10 +45,11 @@ def forest(spans: Sequence[Span]) -> Forest:
             if parents[at] < 0:
                 orphans.append(at)
     cycles = _cut_cycles(parents)
-    children: list[list[int]] = [[] for _ in range(size)]
-    roots: list[int] = []
-    for at in range(size):
-        (children[parents[at]] if parents[at] >= 0 else roots).append(at)
+    below: dict[int, list[int]] = {}
+    for at, above in enumerate(parents):
+        below.setdefault(above, []).append(at)
+    roots = below.get(-1, [])
+    children: list[Sequence[int]] = [below.get(at, ()) for at in range(size)]
     preorder: list[int] = []
     enter, leave = [0] * size, [0] * size
     stack = list(reversed(roots))

@@ -30,13 +30,15 @@ class Grouping:
         for number, step in enumerate(drafts.steps):
             self._own.setdefault(step.at, []).append(number)
         self._graph = self._graphs()
+        self._starts = [step.start for step in drafts.steps]
         self._callers: dict[int, list[int]] = {}
         for number, step in enumerate(drafts.steps):
             for request in step.requests:
                 if request.container is not None:
                     self._callers.setdefault(request.container, []).append(number)
         self._done: dict[int, Group] = {}
-        self._place = {span.span_id: at for at, span in enumerate(self._forest.spans)}
+        self._links = any(span.links for span in self._forest.spans)
+        self._place = {span.span_id: at for at, span in enumerate(self._forest.spans)} if self._links else {}
         self._whole_ms = all(s.start_ns % SLACK_NS == 0 for s in self._forest.spans[:64])
 
     def _graphs(self) -> list[tuple[str, ...]]:
@@ -63,7 +65,7 @@ class Grouping:
         pending: dict[int, list[Group]] = {}
         for at in reversed(self._forest.preorder):
             groups = pending.pop(at, [])
-            own = self._own.get(at, [])
+            own = self._own.pop(at, [])
             group = self._combine(at, own, groups) if own or groups else None
             self._flush(at, group, bool(own))
             if group is not None:
@@ -75,23 +77,28 @@ class Grouping:
 
     def _combine(self, at: int, own: list[int], groups: list[Group]) -> Group:
         steps = self._drafts.steps
-        owners = [n for n in own if not steps[n].virtual]
         if groups:
+            owners = [n for n in own if not steps[n].virtual]
             groups.sort(key=lambda g: g.order)
             if owners and self._children_first(owners[0], groups):
                 owners = []
             self._order(at, groups, owners)
-        sources = [*own, *(s for g in groups for s in g.sources)]
-        sinks = [*own, *(s for g in groups for s in g.sinks)]
-        low, high = self._forest.enter[at], self._forest.leave[at]
-        if len(sources) > 1 or len(sinks) > 1:
-            sources = [n for n in sources if not any(self._within(p, low, high) for p in steps[n].parents)]
-            sinks = [n for n in sinks if not any(self._within(c, low, high) for c in steps[n].children)]
-        start = min([steps[n].start for n in own] + [g.start for g in groups])
-        end = max([steps[n].end for n in own] + [g.end for g in groups])
+        inner = groups[0] if len(groups) == 1 and not own else None
+        if inner is not None:  # lists that nobody changes may be shared, however deep a nest is
+            sources, sinks, start, end = inner.sources, inner.sinks, inner.start, inner.end
+        elif len(own) == 1 and not groups:
+            sources, sinks, start, end = own, own, steps[own[0]].start, steps[own[0]].end
+        else:
+            low, high = self._forest.enter[at], self._forest.leave[at]
+            sources = [*own, *(s for g in groups for s in g.sources)]
+            sinks = [*own, *(s for g in groups for s in g.sinks)]
+            if len(sources) > 1 or len(sinks) > 1:
+                sources = [n for n in sources if not any(self._within(p, low, high) for p in steps[n].parents)]
+                sinks = [n for n in sinks if not any(self._within(c, low, high) for c in steps[n].children)]
+            start = min([steps[n].start for n in own] + [g.start for g in groups])
+            end = max([steps[n].end for n in own] + [g.end for g in groups])
         one = self._drafts.observations[at]
         place = one.place
-        inner = groups[0] if len(groups) == 1 and not own else None
         if place.node is None and place.step is None and inner is not None and one.kind in ("plumbing", "ignored"):
             return Group(
                 at,
@@ -164,6 +171,8 @@ class Grouping:
     # --- the groups of one container ----------------------------------------------------------------
 
     def _order(self, at: int, groups: list[Group], owners: list[int]) -> None:
+        if len(groups) == 1 and not owners and not self._links:
+            return  # nothing to be ordered after
         named: dict[tuple[str, str], list[Group]] = {}
         by_step: dict[tuple[str, int], list[Group]] = {}
         identified: dict[str, list[Group]] = {}
@@ -182,33 +191,39 @@ class Grouping:
         by_node = {key: Runs(runs) for key, runs in named.items()}
         by_node_id = {key: Runs(runs) for key, runs in identified.items()}
         frontier = Frontier(self._slack)
-        tools = OpenTools(self._drafts)
+        tools = OpenTools(self._drafts, self._starts, at)
         sent = SentCalls(self._drafts)
+        agents = any(self._is_agent(group) for group in groups)
         for group in groups:
-            self._joins(group, by_node)
-            before = frontier.at(group)
-            tool = tools.open_at(group) if self._is_agent(group) else None
-            if tool is None and self._is_agent(group) and self._bare(group):
+            if group.triggers:
+                self._joins(group, by_node)
+            is_agent = agents and self._is_agent(group)
+            tool = tools.open_at(group) if is_agent else None
+            if tool is None and is_agent and self._bare(group):
                 tool = sent.to(self._drafts.observations[group.at].name)
             if tool is not None:
                 self._connect([tool], group.sources, "open_tool", 0.7)
                 reader = self._drafts.steps[tool].reader
-                if reader is not None:
+                inside = self._forest.enter[group.at], self._forest.leave[group.at]
+                if reader is not None and not self._within(reader, *inside):
                     for sink in group.sinks:
                         self._drafts.add(reader, sink, "agent_result", 0.7)
-            self._linked_to(group)
-            if before:
-                self._hand_over(before, group)
+            if self._links:
+                self._linked_to(group)
+            if is_agent:
+                self._hand_over(frontier.at(group), group)
             if self._bare(group):
                 self._predecessors(at, group, groups, by_node, by_step, by_node_id, steps_at)
             if self._bare(group):
+                before = frontier.at(group)
                 if before:
                     self._connect([s for g in before for s in g.sinks], group.sources, "sequence", 0.4)
                 elif owners:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)
-            tools.put(group)
-            sent.put(group)
+            if agents:
+                tools.put(group)
+                sent.put(group)
 
     def _bare(self, group: Group) -> bool:
         return any(not self._drafts.steps[s].parents for s in group.sources)
@@ -229,7 +244,7 @@ class Grouping:
     def _hand_over(self, before: list[Group], group: Group) -> None:
         """What ended just before was a hand-off to the agent that begins here: it began by that, whatever it read."""
         last = [sink for earlier in before for sink in earlier.sinks]
-        if len(last) != 1 or not self._is_agent(group):
+        if len(last) != 1:
             return
         step = self._drafts.steps[last[0]]
         target = step.observation.target

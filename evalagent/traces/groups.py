@@ -3,14 +3,17 @@
 import heapq
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from evalagent.model import Json
 from evalagent.traces.drafts import Drafts
 from evalagent.traces.requests import plain_name
 
 TOOLS = ("tool", "handoff")
 _BACK = 16
+_NEAR = 64
+"""So many steps before an agent's start are looked at for the tool that it ran in."""
 _NAME = 80
 
 
@@ -72,17 +75,18 @@ class Frontier:
         self._count += 1
 
     def at(self, group: Group) -> list[Group]:
+        if not self._running or self._running[0][0] > group.start + self._slack:
+            return self._finished
         while self._running and self._running[0][0] <= group.start + self._slack:
             self._finished.append(heapq.heappop(self._running)[2])
-        if not self._finished:
-            return []
         last = max(self._finished, key=lambda g: g.order)
         self._finished = [g for g in self._finished if g is last or g.end > last.start]
         return self._finished
 
 
 class SentCalls:
-    """Calls without a span of their own, by the agents that their arguments name (`coworker`, `member_id`)."""
+    """Calls with nothing inside them (no span of their own, or one that ended at once), by the agents that their
+    arguments name (`coworker`, `member_id`)."""
 
     def __init__(self, drafts: Drafts) -> None:
         self._drafts = drafts
@@ -91,10 +95,14 @@ class SentCalls:
     def put(self, group: Group) -> None:
         for number in group.sinks:
             step = self._drafts.steps[number]
-            if step.virtual and step.request is not None and isinstance(step.request.arguments, dict):
-                for value in step.request.arguments.values():
+            given = step.request.arguments if step.virtual and step.request is not None else step.observation.arguments
+            if step.kind == "tool" and isinstance(given, dict) and (step.virtual or self._empty(step.at)):
+                for value in given.values():
                     if isinstance(value, str) and len(value) <= _NAME:
                         self._calls.setdefault(plain_name(value), deque()).append(number)
+
+    def _empty(self, at: int) -> bool:
+        return self._drafts.forest.leave[at] == self._drafts.forest.enter[at]
 
     def to(self, name: str) -> int | None:
         """The first call that names this agent and that no other run of it has taken."""
@@ -103,20 +111,92 @@ class SentCalls:
 
 
 class OpenTools:
+<<<<<<< /work/main/evalagent/traces/groups.py
+    """Tool spans that are still open when an agent beside them, or beside the agent that called them, starts."""
+||||||| /tmp/bs/base/evalagent/traces/groups.py
     """Tool spans that are still open when an agent beside them starts."""
+=======
+    """Tool spans that are still open when an agent beside them starts: those that no later one outlasts."""
+>>>>>>> /tmp/bs/mine/evalagent/traces/groups.py
 
-    def __init__(self, drafts: Drafts) -> None:
+    def __init__(self, drafts: Drafts, starts: Sequence[int], container: int) -> None:
+        """`starts`: when each step starts (ns), in the order of the steps; `container`: what the groups are in, -1 for
+        the trace."""
         self._drafts = drafts
+<<<<<<< /work/main/evalagent/traces/groups.py
+        self._starts = starts
+        self._container = container
         self._tools: list[tuple[int, int, int]] = []
+        self._taken: set[int] = set()
+||||||| /tmp/bs/base/evalagent/traces/groups.py
+        self._tools: list[tuple[int, int, int]] = []
+=======
+        self._tools: list[tuple[int, int]] = []
+        self._ends: list[int] = []
+        """Of those tools, negative and so in order: a later one ends earlier."""
+>>>>>>> /tmp/bs/mine/evalagent/traces/groups.py
 
     def put(self, group: Group) -> None:
         if len(group.sources) == 1 and len(group.sinks) == 1:
             number = group.sources[0]
             if self._drafts.steps[number].kind in TOOLS and self._drafts.steps[number].at == group.at:
-                heapq.heappush(self._tools, (group.end, group.start, number))
+                at = bisect_left(self._tools, (group.start, number))
+                if at < len(self._tools) and -self._ends[at] >= group.end:
+                    return
+                first = at
+                while first > 0 and -self._ends[first - 1] <= group.end:
+                    first -= 1
+                self._tools[first:at] = [(group.start, number)]
+                self._ends[first:at] = [-group.end]
 
     def open_at(self, group: Group) -> int | None:
+<<<<<<< /work/main/evalagent/traces/groups.py
+        while self._tools and self._tools[0][0] < group.start:
+            heapq.heappop(self._tools)
+        inside = [(start, number) for end, start, number in self._tools if end >= group.end]
+        return max(inside)[1] if inside else self._nephew(group)
+
+    def _nephew(self, group: Group) -> int | None:
+        """The tool that an agent beside this one had open all the while and gave this agent's task to (OpenAI Agents under
+        OpenLLMetry): that it was open alone says nothing, agents may run at the same time."""
+        steps = self._drafts.steps
+        last = bisect_right(self._starts, group.start) - 1
+        near = range(last, max(-1, last - _NEAR), -1)
+        open_ = [n for n in near if steps[n].end >= group.end and self._runs(n, group)]
+        task = self._task(group)
+        found = next((n for n in open_ if task and _holds(steps[n].observation.arguments, task)), None)
+        if found is not None:
+            self._taken.add(found)
+        return found
+
+    def _runs(self, number: int, group: Group) -> bool:
+        """Whether a step is a tool span with nothing in it, in the same container, that may have run the agent."""
+        step, forest = self._drafts.steps[number], self._drafts.forest
+        if step.kind not in TOOLS or step.virtual or number in self._taken or step.at == group.at:
+            return False
+        if forest.leave[step.at] > forest.enter[step.at]:
+            return False
+        return self._container < 0 or forest.inside(step.at, self._container)
+
+    def _task(self, group: Group) -> str | None:
+        for source in group.sources:
+            step = self._drafts.steps[source]
+            said = next((m.text for m in reversed(step.core) if m.role == "user" and m.text), None)
+            if said:
+                return said
+        return self._drafts.observations[group.at].task
+
+
+def _holds(arguments: Json, text: str) -> bool:
+    values = arguments.values() if isinstance(arguments, dict) else (arguments,)
+    return any(isinstance(value, str) and value and value in text for value in values)
+||||||| /tmp/bs/base/evalagent/traces/groups.py
         while self._tools and self._tools[0][0] < group.start:
             heapq.heappop(self._tools)
         inside = [(start, number) for end, start, number in self._tools if end >= group.end]
         return max(inside)[1] if inside else None
+=======
+        """The tool that started last of those that end after this group."""
+        at = bisect_right(self._ends, -group.end) - 1
+        return self._tools[at][1] if at >= 0 else None
+>>>>>>> /tmp/bs/mine/evalagent/traces/groups.py
