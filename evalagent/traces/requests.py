@@ -17,6 +17,8 @@ PSEUDO_TOOLS = re.compile(
 )
 """Tools by which a framework lets the model end a run; nothing runs them."""
 _TOOLS = ("tool", "handoff")
+_TO = "transfer_to_"
+"""OpenAI Agents names the target in the name of the call, which OpenLLMetry's span does not tell."""
 _TRANSFER = re.compile(r"(?i)^(transfer|handoff|hand_off)")
 
 
@@ -149,6 +151,8 @@ def _by_name(drafts: Drafts, shelves: Shelves, number: int, step: Draft) -> None
             found = shelves.take(key, step.start)
             if found is not None:
                 _join(drafts, number, found, "handoff_name", 0.9)
+                if step.observation.target is None and found.name.startswith(_TO):
+                    step.observation.target = step.name = found.name.removeprefix(_TO)
                 return
 
 

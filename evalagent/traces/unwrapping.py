@@ -243,7 +243,7 @@ class Result:
 
 
 def result(value: Json) -> Result:
-    """A tool's result: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Gemini, Vercel, MCP results unwrapped.
+    """A tool's result unwrapped: LangChain messages, `{"output": ...}`, content blocks, Bedrock, Gemini, Vercel, MCP.
 
     Where the packing says that the call failed, the saying is kept: `{"status": "error", "content": ...}`.
     """

@@ -1,8 +1,9 @@
 """Google Agent Development Kit 1.x and 2.x.
 
 Seen: 1.14.1 (contents in `gcp.vertex.agent.*`), 2.13.0 (none by default; on spans or in log records by opt-in), with
-sequential, parallel and loop agents, transfers there and back, AgentTool, streams. The OpenInference instrumentor 1.0.5
-leaves 1.14 as it is; of 2.13 it overwrites each agent's span with that agent's last model call, and the others are lost.
+sequential, parallel and loop agents, transfers there and back, AgentTool, streams. The OpenInference instrumentor
+1.0.5 leaves 1.14 as it is; of 2.13 it overwrites each agent's span with that agent's last model call: the others are
+lost.
 """
 
 import re
