@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from evalagent.model import Json
 from evalagent.records import RunRecord
+from evalagent.reporting.quality import quality
 from evalagent.statistics.scorecard import scorecard
 
 
@@ -12,7 +13,7 @@ def summary(record: RunRecord) -> dict[str, Json]:
     """Counts, coverage, scorecard, budgets, exit code and versions of a run. Unknown numbers are null."""
     steps = [v for v in record.verdicts if v.step_id is not None]
     judged = [v for v in steps if v.verdict != "not_judged"]
-    use = record.judge
+    use, trusted = record.judge, quality(record.traces)
     return {
         "run_id": record.run_id,
         "title": record.title,
@@ -34,7 +35,12 @@ def summary(record: RunRecord) -> dict[str, Json]:
             "share": round(len(judged) / len(steps), 6) if steps else None,
             "by_judge": _counted(v.judge for v in judged),
         },
-        "trace_quality": {trace.trace_id: round(trace.quality, 4) for trace in record.traces if trace.quality < 1.0},
+        "trace_quality": {
+            "mean": trusted.mean,
+            "lowest": trusted.lowest,
+            "damaged": trusted.damaged,
+            "below_1": {trace.trace_id: round(trace.quality, 4) for trace in record.traces if trace.quality < 1.0},
+        },
         "scorecard": scorecard(record).to_json(),
         "budgets": record.budgets.model_dump() if record.budgets else None,
         "judge": {

@@ -14,6 +14,7 @@ from evalagent.reporting.details import detail, task_of
 from evalagent.reporting.headlines import headline
 from evalagent.reporting.ledger import Ledger, failed_first, ledger
 from evalagent.reporting.naming import Anchors
+from evalagent.reporting.quality import quality
 from evalagent.reporting.report import (
     BudgetLine,
     CaseRow,
@@ -245,7 +246,8 @@ def _health(book: Ledger) -> Health:
     return Health(
         len(traces),
         sum(damaged(trace) for trace in traces),
-        tuple((line(trace_id, 40), quality) for quality, trace_id in worst[:10]),
+        quality(traces),
+        tuple((line(trace_id, 40), found) for found, trace_id in worst[:10]),
         tuple((line(c, 60), s, n, m) for (c, s), (n, m) in sorted(codes.items(), key=lambda i: (-i[1][0], i[0]))),
         _notice(book),
     )

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from evalagent.reporting import wording
 from evalagent.reporting.drawing import svg
+from evalagent.reporting.quality import decimals, in_words
 from evalagent.reporting.report import Drawing, Report
 
 _VIA = (
@@ -61,6 +62,8 @@ def _environment() -> Environment:
         ends=wording.ends,
         number=wording.number,
         duration=wording.seconds,
+        decimals=decimals,
+        in_words=in_words,
         ruling=lambda verdict: wording.RULINGS[verdict],
         counted=wording.counted,
         flat=_flat,

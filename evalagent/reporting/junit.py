@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from evalagent.reporting.quality import in_words
 from evalagent.reporting.report import Report, RunLine
 from evalagent.reporting.wording import line, percent, span
 
@@ -102,6 +103,7 @@ def _properties(report: Report) -> list[tuple[str, str]]:
         ("verdict", report.headline.word.lower()),
         ("success", f"{success.passed} of {success.n} judged, {percent(success.rate)}, {span(success.interval)}"),
         ("steps_judged", f"{report.scorecard.coverage.judged} of {report.scorecard.coverage.steps}"),
+        ("trace_quality", in_words(report.health.quality)),
         *((f"version.{name}", version) for name, version in report.versions.items()),
     ]
 

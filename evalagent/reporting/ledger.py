@@ -61,6 +61,7 @@ class Ledger:
             run.cost_usd if asked else None,
             run.wall_s,
             any(damaged(trace) for trace in run.traces),
+            min((trace.quality for trace in run.traces), default=None),
         )
 
 

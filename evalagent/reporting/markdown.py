@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from evalagent.reporting.quality import decimals, in_words
 from evalagent.reporting.report import Report, RunDetail, RunLine
 from evalagent.reporting.wording import HELD_OUT, RULINGS, bounded, counted, ends, number, percent, seconds, span
 
@@ -107,7 +108,7 @@ def _cases(report: Report) -> list[str]:
             case.severity,
             f"{case.passed} of {case.judged}",
             case.state,
-            ", ".join(f"\\#{run.trial} {RULINGS[run.verdict]}" for run in case.runs),
+            ", ".join(f"\\#{run.trial} {RULINGS[run.verdict]}{_doubt(run)}" for run in case.runs),
             md(case.task, 80),
         )
         for case in report.cases[:_ROWS]
@@ -116,14 +117,25 @@ def _cases(report: Report) -> list[str]:
     return [*_table(("case", "severity", "passed", "", "runs", "task"), rows), *more]
 
 
+def _doubt(run: RunLine) -> str:
+    """What is to be said where a run's trace is not whole."""
+    return f" (trace quality {decimals(run.quality)})" if run.quality is not None and run.quality < 1 else ""
+
+
 def _traces(report: Report) -> list[str]:
     ordered = sorted(report.runs, key=lambda run: ("fail", "not_judged", "pass").index(run.verdict))
     rows = [
-        (md(run.case_id, 60), RULINGS[run.verdict], str(run.steps), md(run.reasons[0] if run.reasons else "", 200))
+        (
+            md(run.case_id, 60),
+            RULINGS[run.verdict],
+            str(run.steps),
+            decimals(run.quality),
+            md(run.reasons[0] if run.reasons else "", 200),
+        )
         for run in ordered[:_ROWS]
     ]
     more = [f"{len(ordered) - _ROWS} more traces: see verdicts.jsonl."] if len(ordered) > _ROWS else []
-    return [*_table(("trace", "verdict", "steps", "reason"), rows), *more]
+    return [*_table(("trace", "verdict", "steps", "trace quality", "reason"), rows), *more]
 
 
 def _causes(report: Report) -> list[str]:
@@ -162,7 +174,7 @@ def _to_do(report: Report) -> list[str]:
 
 
 def _detail(detail: RunDetail) -> list[str]:
-    out = [f"### {md(detail.line.name)}: {RULINGS[detail.line.verdict]}", ""]
+    out = [f"### {md(detail.line.name)}: {RULINGS[detail.line.verdict]}{_doubt(detail.line)}", ""]
     out += [f"- Task: {md(detail.task, 300)}"] if detail.task else []
     out += _some([f"- Expected: {md(said, 300)}" for said in detail.expected], 6)
     out += _some([f"- Reason: {md(reason, 600)}" for reason in detail.line.reasons], 6)
@@ -205,7 +217,8 @@ def _budgets(report: Report) -> list[str]:
         )
         for line in report.budgets
     ]
-    return _table(("", f"limit of a {_what(report)}", "p50", "p95", "total", "n", "over the limit"), rows)
+    by = ["", f"Cost by {md(report.versions['prices'])}."] if "prices" in report.versions else []
+    return [*_table(("", f"limit of a {_what(report)}", "p50", "p95", "total", "n", "over the limit"), rows), *by]
 
 
 def _not_judged(report: Report) -> list[str]:
@@ -223,14 +236,15 @@ def _why(run: RunLine) -> str:
 
 def _health(report: Report) -> list[str]:
     health = report.health
-    out = [f"{counted(health.traces, 'trace')}, {health.damaged} damaged."]
+    out = [f"{counted(health.traces, 'trace')}, {health.damaged} damaged. Quality: {in_words(health.quality)}."]
     out += ["", md(health.notice)] if health.notice else []
     out += (
         ["", *(f"- {md(code)} ({severity}) ×{n}: {md(said)}" for code, severity, n, said in health.codes)]
         if health.codes
         else []
     )
-    return out
+    out += ["", *(f"- quality {decimals(found)}: trace {md(trace_id)}" for trace_id, found in health.lowest)]
+    return out if health.lowest else out[:-1]
 
 
 def _receipt(report: Report) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from evalagent.model import Json, Ruling, Severity
 from evalagent.records import JudgeUse
+from evalagent.reporting.quality import Quality
 from evalagent.statistics.intervals import Interval
 from evalagent.statistics.scorecard import Scorecard
 
@@ -36,6 +37,8 @@ class RunLine:
     wall_s: float | None
     damaged: bool
     """A trace of it is too broken to hold anything against the agent."""
+    quality: float | None
+    """How far its traces can be trusted, 0 to 1: the lowest of several; None if it left none."""
 
     @property
     def name(self) -> str:
@@ -308,6 +311,7 @@ class Health:
 
     traces: int
     damaged: int
+    quality: Quality
     lowest: tuple[tuple[str, float], ...]
     """Trace id and quality of the worst ones below 1."""
     codes: tuple[tuple[str, str, int, str], ...]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from evalagent.model import Json, Step, Trace
 from evalagent.records import RunRecord
+from evalagent.reporting.quality import in_words, quality
 from evalagent.statistics.intervals import Interval
 from evalagent.statistics.scorecard import Scorecard, Success, scorecard
 from evalagent.statistics.units import Unit, units
@@ -18,7 +19,7 @@ def render(record: RunRecord) -> str:
     card = scorecard(record)
     runs = units(record)
     lines = [f"{record.title}: {_headline(record)}", ""]
-    lines += _numbers(card)
+    lines += _numbers(record, card)
     lines += ["", *_cases(runs)] if record.trials else []
     lines += ["", *_failed(record, runs)] if any(run.verdict == "fail" for run in runs) else []
     lines += ["", *_not_judged(record)] if record.exit_code in (3, 4) else []
@@ -45,7 +46,7 @@ def _headline(record: RunRecord) -> str:
     return f"{words.get(record.exit_code, 'ended')} (exit {record.exit_code})"
 
 
-def _numbers(card: Scorecard) -> list[str]:
+def _numbers(record: RunRecord, card: Scorecard) -> list[str]:
     rows = [("runs that passed", _success(card.success))]
     if len(card.pass_hat_k) > 1:
         last = card.pass_hat_k[-1]
@@ -58,10 +59,12 @@ def _numbers(card: Scorecard) -> list[str]:
     rows.append(
         ("steps judged", f"{share} ({card.coverage.judged} of {card.coverage.steps}{'; ' if judges else ''}{judges})")
     )
+    rows.append(("trace quality", in_words(quality(record.traces))))
     if card.within_budget:
         rows.append(("runs within budget", f"{card.within_budget.within} of {card.within_budget.n}"))
     tokens = "tokens not known" if card.tokens.total is None else f"{card.tokens.total:,.0f} tokens"
-    cost = "cost not known" if card.cost_usd.total is None else f"${card.cost_usd.total:.4f}"
+    by = f" by {record.versions['prices']}" if "prices" in record.versions else ""
+    cost = "cost not known" if card.cost_usd.total is None else f"${card.cost_usd.total:.4f}{by}"
     rows.append(("the agent spent", f"{tokens}, {cost}"))
     if card.intermittent:
         rows.append(("intermittent cases", ", ".join(card.intermittent)))
