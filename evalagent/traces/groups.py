@@ -111,30 +111,19 @@ class SentCalls:
 
 
 class OpenTools:
-<<<<<<< /work/main/evalagent/traces/groups.py
-    """Tool spans that are still open when an agent beside them, or beside the agent that called them, starts."""
-||||||| /tmp/bs/base/evalagent/traces/groups.py
-    """Tool spans that are still open when an agent beside them starts."""
-=======
-    """Tool spans that are still open when an agent beside them starts: those that no later one outlasts."""
->>>>>>> /tmp/bs/mine/evalagent/traces/groups.py
+    """Tool spans that are still open when an agent beside them, or beside the agent that called them, starts: of those
+    beside it only such as no later one outlasts."""
 
     def __init__(self, drafts: Drafts, starts: Sequence[int], container: int) -> None:
         """`starts`: when each step starts (ns), in the order of the steps; `container`: what the groups are in, -1 for
         the trace."""
         self._drafts = drafts
-<<<<<<< /work/main/evalagent/traces/groups.py
         self._starts = starts
         self._container = container
-        self._tools: list[tuple[int, int, int]] = []
         self._taken: set[int] = set()
-||||||| /tmp/bs/base/evalagent/traces/groups.py
-        self._tools: list[tuple[int, int, int]] = []
-=======
         self._tools: list[tuple[int, int]] = []
         self._ends: list[int] = []
         """Of those tools, negative and so in order: a later one ends earlier."""
->>>>>>> /tmp/bs/mine/evalagent/traces/groups.py
 
     def put(self, group: Group) -> None:
         if len(group.sources) == 1 and len(group.sinks) == 1:
@@ -150,11 +139,9 @@ class OpenTools:
                 self._ends[first:at] = [-group.end]
 
     def open_at(self, group: Group) -> int | None:
-<<<<<<< /work/main/evalagent/traces/groups.py
-        while self._tools and self._tools[0][0] < group.start:
-            heapq.heappop(self._tools)
-        inside = [(start, number) for end, start, number in self._tools if end >= group.end]
-        return max(inside)[1] if inside else self._nephew(group)
+        """The tool that started last of those that end after this group."""
+        at = bisect_right(self._ends, -group.end) - 1
+        return self._tools[at][1] if at >= 0 else self._nephew(group)
 
     def _nephew(self, group: Group) -> int | None:
         """The tool that an agent beside this one had open all the while and gave this agent's task to (OpenAI Agents under
@@ -190,13 +177,3 @@ class OpenTools:
 def _holds(arguments: Json, text: str) -> bool:
     values = arguments.values() if isinstance(arguments, dict) else (arguments,)
     return any(isinstance(value, str) and value and value in text for value in values)
-||||||| /tmp/bs/base/evalagent/traces/groups.py
-        while self._tools and self._tools[0][0] < group.start:
-            heapq.heappop(self._tools)
-        inside = [(start, number) for end, start, number in self._tools if end >= group.end]
-        return max(inside)[1] if inside else None
-=======
-        """The tool that started last of those that end after this group."""
-        at = bisect_right(self._ends, -group.end) - 1
-        return self._tools[at][1] if at >= 0 else None
->>>>>>> /tmp/bs/mine/evalagent/traces/groups.py
