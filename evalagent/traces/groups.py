@@ -144,8 +144,8 @@ class OpenTools:
         return self._tools[at][1] if at >= 0 else self._nephew(group)
 
     def _nephew(self, group: Group) -> int | None:
-        """The tool that an agent beside this one had open all the while and gave this agent's task to (OpenAI Agents under
-        OpenLLMetry): that it was open alone says nothing, agents may run at the same time."""
+        """The tool that an agent beside this one had open all the while and gave this agent's task to: that it was open
+        alone says nothing, since agents may run at the same time. OpenAI Agents under OpenLLMetry are such."""
         steps = self._drafts.steps
         last = bisect_right(self._starts, group.start) - 1
         near = range(last, max(-1, last - _NEAR), -1)
