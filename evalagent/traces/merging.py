@@ -147,6 +147,8 @@ def fill(to: Observation, source: Observation) -> None:
     """What the kept span lacks, from its twin; an inner error is the call's error."""
     to.error = to.error or (None if to.kind in _SAME and _succeeded(to) else source.error)
     to.agent = to.agent or source.agent
+    if to.kind == "llm" and to.model is None and source.model is not None:
+        to.name = source.name
     to.model = to.model or source.model
     to.messages = to.messages or source.messages
     to.reply = to.reply if to.reply is not None else source.reply
