@@ -240,3 +240,27 @@ def test_a_call_told_in_the_content_and_beside_it_is_one_call() -> None:
     ]
     _, trace = trace_of(json.dumps(told).encode())
     assert [(step.kind, bool(step.error)) for step in trace.steps] == [("llm", False), ("tool", True)]
+
+
+def test_langfuse_says_where_in_a_graph_an_observation_stands() -> None:
+    """Two lanes of a graph that join, without a message that would show what came from what."""
+    told: list[dict[str, object]] = []
+    for number, (node, superstep, trigger) in enumerate(
+        [("a", 1, "branch:to:a"), ("b", 1, "branch:to:b"), ("c", 2, "branch:to:c"), ("d", 3, "join:a+b:d")], 1
+    ):
+        place = {"langgraph_node": node, "langgraph_step": superstep, "langgraph_triggers": [trigger]}
+        for kind, name, own, above in (("CHAIN", node, number, 9), ("TOOL", f"use {node}", number + 4, number)):
+            told.append(
+                {
+                    "id": f"{own:016x}", "traceId": "5e" * 16, "type": kind, "name": name,
+                    "parentObservationId": f"{above:016x}", "startTime": f"2026-03-01T09:00:0{superstep}Z",
+                    "endTime": f"2026-03-01T09:00:0{superstep}.5Z", "input": {"n": number}, "output": f"done {number}",
+                    "metadata": {**place, "thread_id": "t-1"},
+                }
+            )  # fmt: skip
+    told.append({**told[0], "id": f"{9:016x}", "parentObservationId": None, "name": "graph", "metadata": {}})
+    _, trace = trace_of(json.dumps({"data": told}).encode())
+    parents = {step.name: {edge.step_id[-1] for edge in step.parents} for step in trace.steps}
+    assert parents["use a"] == parents["use b"] == set()
+    assert parents["use d"] == {"5", "6"}
+    assert trace.session == "t-1"

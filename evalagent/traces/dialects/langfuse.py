@@ -18,6 +18,8 @@ _KINDS = {
     "event": "plumbing",
     "span": "node",
 }
+_METADATA = "langfuse.observation.metadata."
+"""LangChain's metadata, key by key: where in a graph the observation stands."""
 _INPUT = ("input", "prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
 _OUTPUT = ("output", "completion_tokens", "output_tokens", "completionTokens", "outputTokens")
 _READ = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read")
@@ -34,6 +36,9 @@ def observe(source: Source) -> Observation:
     span, attributes = source.span, source.attributes
     kind = _KINDS.get(str(attributes.get(names.LF_KIND)).lower(), "node")
     observation = fields.begin(source, kind, span.name)
+    observation.place = fields.place(attributes, _METADATA)
+    observation.agent = fields.text(attributes.get(f"{_METADATA}lc_agent_name"))
+    observation.session = observation.session or observation.place.thread
     given, output = attributes.get(names.LF_INPUT), attributes.get(names.LF_OUTPUT)
     if attributes.get(names.LF_LEVEL) == "ERROR" and observation.error is None:
         observation.error = fields.text(attributes.get(names.LF_STATUS)) or "error"
