@@ -20,6 +20,7 @@ from evalagent.traces.messages import Reader
 from evalagent.traces.observing import Source
 from evalagent.traces.requests import add_virtual_steps, match_requests
 from evalagent.traces.sessions import Strand, between, orphan_tools
+from evalagent.traces.ties import Tie, call_ties, request_ties
 from evalagent.traces.unwrapping import canonical
 
 
@@ -53,12 +54,14 @@ def build(
     *,
     repeated: Mapping[str, int] | None = None,
     among_others: bool = False,
+    ties: list[Tie] | None = None,
 ) -> Built:
     """Steps and edges of every trace. `prices`: model -> {input, output, ...} in US dollars per million tokens, before
     the public list prices.
 
     Where the spans are some of many: `repeated` says of traces how many of their spans were dropped before because
-    they came again, and `among_others` that another trace has steps.
+    they came again, `among_others` that another trace has steps; `ties` gets the
+    ends by which these traces may belong with others.
     """
     repeated = repeated or {}
     heaps: dict[str, _Heap] = {}
@@ -76,7 +79,7 @@ def build(
     for log in logs:
         found = heaps.get(log.trace_id)
         if found is not None and log.span_id in found.spans:
-            event = _event(log)
+            event = event_of(log)
             record = (log.span_id, log.time_ns, log.event_name, canonical(dict(event.attributes)))
             if record in found.logged:
                 continue  # it came again, as from a retried export
@@ -84,9 +87,13 @@ def build(
             found.events.setdefault(log.span_id, []).append(event)
             attached += 1
     strands = [_strand(trace_id, heaps[trace_id]) for trace_id in sorted(heaps)]
+    if ties is not None:
+        ties += call_ties(strands)
     silence_echoes(strands)
     for strand in strands:
         match_requests(strand.drafts)
+    if ties is not None:
+        ties += request_ties(strands)
     orphan_tools(strands)
     for strand in strands:
         add_virtual_steps(strand.drafts)
@@ -119,7 +126,8 @@ def fullness(span: Span) -> tuple[int, int, str]:
     return said, span.end_ns or 0, text
 
 
-def _event(log: LogRecord) -> Event:
+def event_of(log: LogRecord) -> Event:
+    """The span event that a log record is another form of; records that give equal events are one that came again."""
     body = log.body if isinstance(log.body, dict) else {} if log.body is None else {"content": log.body}
     return Event(log.event_name, log.time_ns, {**log.attributes, **body})
 

@@ -18,7 +18,7 @@ _LOOKED_AT = 64
 def silence_echoes(strands: Sequence[Strand]) -> None:
     """Empty every trace of model calls alone that are all told, by another scope of the same service, in another trace
     too: by the reply's own id, or by the only call around it in time that can be the same."""
-    lone = [s for s in strands if _is_lone(s)]
+    lone = [s for s in strands if is_lone(s)]
     if not lone:
         return
     places = _Calls(strands)
@@ -35,7 +35,8 @@ def silence_echoes(strands: Sequence[Strand]) -> None:
         _empty(strand)
 
 
-def _is_lone(strand: Strand) -> bool:
+def is_lone(strand: Strand) -> bool:
+    """Whether a trace is of model calls alone."""
     drafts = strand.drafts
     return bool(drafts.steps) and not drafts.containers and all(step.kind in _CALLS for step in drafts.steps)
 

@@ -79,7 +79,7 @@ def _continued(strands: list[Strand]) -> list[list[Strand]]:
     group = list(range(len(strands)))
     for place, strand in enumerate(strands):
         first = next((step for step in strand.drafts.steps if step.kind == "llm" and not step.virtual), None)
-        for call in _given(strand, first) if first is not None else ():
+        for call in given_calls(strand, first) if first is not None else ():
             makers = made.get(call, ())
             if len(makers) == 1 and makers[0] != place and strand.start - strands[makers[0]].start <= WINDOW_NS:
                 group[_root(group, place)] = _root(group, makers[0])
@@ -96,7 +96,7 @@ def _root(group: list[int], place: int) -> int:
     return place
 
 
-def _given(strand: Strand, step: Draft) -> list[_Call]:
+def given_calls(strand: Strand, step: Draft) -> list[_Call]:
     calls = [
         (strand.service, request.id, request.name, canonical(request.arguments))
         for message in step.core[-_CARRIED:]
