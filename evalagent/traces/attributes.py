@@ -203,6 +203,10 @@ PY_REQUEST = "model_request_parameters"
 PY_INPUTS = "inputs"  # of an embedding
 LOGFIRE_SPAN_TYPE = "logfire.span_type"
 
+# --- Gemini CLI (0.61) ----------------------------------------------------------------------------
+
+GEMINI_CALL_ID = "gen_ai.tool.call_id"
+
 # --- Claude Code (2.x) ----------------------------------------------------------------------------
 
 CC_KIND = "span.type"
