@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from evalagent.adapters.arrow import Table
 from evalagent.adapters.span_batches import logs_in, spans_in
-from evalagent.adapters.step_rows import loose_calls
+from evalagent.adapters.step_rows import tie_table
 from evalagent.model import Finding, Json, LogRecord, Span, Trace
 from evalagent.traces.building import Built, build
+from evalagent.traces.ties import Tie
 
 MOST_TOGETHER = 50_000
 """Spans of a company up to which it is built as one."""
@@ -30,38 +31,35 @@ class Made(NamedTuple):
 
     result: Any
     sessions: list[tuple[str, str]]
-    loose: Table | None
+    ties: Table | None
     stepped: bool
 
 
 def make(work: Callable[[Built], Any], batch: Batch) -> Made:
     """Build a batch and do the work on what was built."""
-    built, services = _built(batch)
+    ties: list[Tie] = []
+    built = _built(batch, ties)
     return Made(
         work(built),
         [(trace.trace_id, trace.session) for trace in built.traces if trace.session],
-        loose_calls(built, services),
+        tie_table(ties),
         any(trace.steps for trace in built.traces),
     )
 
 
-def _built(batch: Batch) -> tuple[Built, dict[str, str]]:
-    """The batch built company by company, and the service of each trace."""
+def _built(batch: Batch, ties: list[Tie]) -> Built:
+    """The batch built company by company; `ties` gets what the traces may belong with."""
     spans: dict[int, list[Span]] = {}
     logs: dict[int, list[LogRecord]] = {}
-    first: dict[str, Span] = {}
     ids: set[tuple[str, str]] = set()
     for span in spans_in(batch.spans):
         spans.setdefault(batch.traces[span.trace_id][0], []).append(span)
         ids.add((span.trace_id, span.span_id))
-        known = first.get(span.trace_id)
-        if known is None or (span.start_ns, span.span_id) < (known.start_ns, known.span_id):
-            first[span.trace_id] = span
     attached = ignored = 0
     if batch.logs is not None:
         for log, copies in zip(logs_in(batch.logs), batch.logs.column("copies").to_pylist(), strict=True):
             if (log.trace_id, log.span_id) in ids:
-                attached += copies
+                attached, ignored = attached + 1, ignored + copies - 1
                 logs.setdefault(batch.traces[log.trace_id][0], []).append(log)
             else:
                 ignored += copies
@@ -69,13 +67,17 @@ def _built(batch: Batch) -> tuple[Built, dict[str, str]]:
     traces: list[Trace] = []
     for company in sorted(spans):
         built = build(
-            spans[company], logs.get(company, ()), batch.prices, repeated=repeated, among_others=batch.among_others
+            spans[company],
+            logs.get(company, ()),
+            batch.prices,
+            repeated=repeated,
+            among_others=batch.among_others,
+            ties=ties,
         )
         traces += built.traces
     traces = [_told_cut(trace) if batch.traces[trace.trace_id][2] else trace for trace in traces]
     traces.sort(key=lambda trace: (trace.start_ns, trace.trace_id))
-    services = {trace_id: str(span.resource.get("service.name", "")) for trace_id, span in first.items()}
-    return Built(tuple(traces), sum(repeated.values()), attached, ignored), services
+    return Built(tuple(traces), sum(repeated.values()), attached, ignored)
 
 
 def _told_cut(trace: Trace) -> Trace:

@@ -1,5 +1,5 @@
-"""Which traces of a store are to be built together: those of one session, those that links join, and a trace of tools
-alone with the traces that may have asked for them.
+"""Which traces of a store are to be built together: those of one session, those that links join, and those that
+building told may belong together (`traces.ties`).
 
 Such a company may be larger than need be; what it gives is the same. `plan` makes it a table of the database, so that
 any number of traces can be planned.
@@ -13,7 +13,7 @@ from evalagent.adapters.arrow import arrow
 from evalagent.adapters.trace_store import one
 
 WINDOW_NS = 600 * 1_000_000_000
-"""How far apart a call and the lost tool that ran it may be; `traces.sessions` has the same."""
+"""How far apart a call and the lost tool that ran it may be; `traces.strands` has the same."""
 
 _SESSIONS = """
 SELECT t.no, first(t.no) OVER (PARTITION BY session ORDER BY t.no) AS root
@@ -25,16 +25,32 @@ SELECT DISTINCT here.no, there.no
 FROM (SELECT DISTINCT trace_id, unnest(linked) AS other FROM spans WHERE linked IS NOT NULL) l
 JOIN units here ON here.trace_id = l.trace_id JOIN units there ON there.trace_id = l.other
 """
-# a name with its arguments joins only where one lost tool has them; an id always does
+# what is told by its content joins only where one trace has it; an id always does
 _LOST = f"""
 SELECT DISTINCT here.no, there.no
-FROM (SELECT *, count(*) OVER (PARTITION BY service, key) AS times FROM {{loose}} WHERE role = 'ran') r
-JOIN (SELECT * FROM {{loose}} WHERE role = 'asked') a
-  ON a.service = r.service AND a.key = r.key AND a.trace_id <> r.trace_id
-  AND abs(a.moment_ns::HUGEINT - r.moment_ns::HUGEINT) <= {WINDOW_NS}
+FROM (SELECT *, count(*) OVER (PARTITION BY service, key) AS times FROM {{ties}} WHERE role = 'ran') r
+JOIN {{ties}} a ON a.role = 'asked' AND a.service = r.service AND a.key = r.key AND a.trace_id <> r.trace_id
+    AND abs(a.start_ns::HUGEINT - r.start_ns::HUGEINT) <= {WINDOW_NS}
 JOIN units here ON here.trace_id = r.trace_id JOIN units there ON there.trace_id = a.trace_id
 WHERE r.times = 1 OR r.key LIKE 'i%'
 """  # noqa: S608
+_CONTINUED = f"""
+SELECT DISTINCT here.no, there.no
+FROM (
+    SELECT service, key, min(trace_id) AS trace_id, min(start_ns) AS start_ns FROM {{ties}} WHERE role = 'made'
+    GROUP BY service, key HAVING count(DISTINCT trace_id) = 1
+) m
+JOIN {{ties}} g ON g.role = 'given' AND g.service = m.service AND g.key = m.key AND g.trace_id <> m.trace_id
+    AND g.start_ns::HUGEINT - m.start_ns::HUGEINT <= {WINDOW_NS}
+JOIN units here ON here.trace_id = m.trace_id JOIN units there ON there.trace_id = g.trace_id
+"""  # noqa: S608
+_ECHOES = """
+SELECT DISTINCT here.no, there.no
+FROM {ties} l JOIN {ties} c ON l.role = 'lone' AND c.role IN ('call', 'lone')
+    AND c.service = l.service AND c.key = l.key
+    AND c.trace_id <> l.trace_id AND c.scope <> l.scope AND c.start_ns <= l.start_ns AND l.end_ns <= c.end_ns
+JOIN units here ON here.trace_id = l.trace_id JOIN units there ON there.trace_id = c.trace_id
+"""
 _COMPANIES = """
 CREATE OR REPLACE TEMP TABLE companies AS
 WITH grouped AS (SELECT u.*, coalesce(p.root, u.no) AS root FROM units u LEFT JOIN pairs p USING (no)),
@@ -66,17 +82,16 @@ def number_traces(connection: duckdb.DuckDBPyConnection) -> int:
     return int(one(connection, "SELECT count(*) FROM units"))
 
 
-def join_traces(connection: duckdb.DuckDBPyConnection, loose: str, most: int) -> None:
-    """Make the temporary table `companies` (trace_id, company, sign, cut, ...) from `units`, `said` (trace_id, session)
-    and a table of loose calls.
+def join_traces(connection: duckdb.DuckDBPyConnection, ties: str, most: int) -> None:
+    """Make the temporary table `companies` (trace_id, company, sign, cut, ...) from `units`, `said` and the ties.
 
-    `company` is the number of its first trace; `sign` a hash of its members, NULL for a trace alone. A company of more
-    than `most` spans is cut by time, and `cut` is then true.
+    `said` has rows of trace_id and session. `company` is the number of a company's first trace; `sign` a hash of its
+    members, NULL for a trace alone. A company of more than `most` spans is cut by time, and `cut` is then true.
     """
     pa = arrow()
     size = one(connection, "SELECT count(*) FROM units")
     parents = array("q", range(size))
-    for query in (_SESSIONS, _LINKS, _LOST.format(loose=loose)):
+    for query in (_SESSIONS, _LINKS, *(told.format(ties=ties) for told in (_LOST, _CONTINUED, _ECHOES))):
         found = connection.execute(query)
         while rows := found.fetchmany(10_000):
             for here, there in rows:

@@ -30,14 +30,14 @@ BATCH_SPANS = 10_000
 ALONE_UP_TO = 5_000
 """Spans up to which no worker process is worth its start."""
 _SPOOLED = 8 << 20
-_ROUNDS = 3
-"""Building tells which traces belong together after all; those are built once more, and then nothing is left."""
+_ROUNDS = 4
+"""Building tells which traces belong together after all; those are built once more, until nothing changes. Two rounds
+suffice but where one joining brings another about."""
 
+_HINTS = "SELECT DISTINCT trace_id, session FROM spans WHERE session IS NOT NULL"
 _MOVED = """
 CREATE OR REPLACE TEMP TABLE moved AS
-SELECT DISTINCT batch FROM plan SEMI JOIN (
-    SELECT trace_id FROM companies c JOIN first_companies f USING (trace_id) WHERE c.sign IS DISTINCT FROM f.sign OR $1
-) USING (trace_id)
+SELECT DISTINCT batch FROM placed p JOIN companies c USING (trace_id) WHERE c.sign IS DISTINCT FROM p.sign OR $1
 """
 _TO_BUILD = """
 CREATE OR REPLACE TEMP TABLE wanted AS
@@ -86,30 +86,37 @@ def map_built(
     with store.connection() as connection:
         run = connection.execute
         spans = one(connection, "SELECT count(*) FROM spans")
-        made = partial(make, work)
-        with Workers[Batch, Made](made, _processes(workers, spans)) as hands, _Spool[T](store) as spool:
-            hints = "SELECT DISTINCT trace_id, session FROM spans WHERE session IS NOT NULL"
+        with (
+            Workers[Batch, Made](partial(make, work), _processes(workers, spans)) as hands,
+            _Spool[T](store) as spool,
+        ):
             number_traces(connection)
-            run(f"CREATE OR REPLACE TEMP TABLE said AS {hints}")
-            run("CREATE OR REPLACE TEMP TABLE ends AS SELECT * FROM loose_calls WHERE false")
+            run(f"CREATE OR REPLACE TEMP TABLE said AS {_HINTS}")
+            run("CREATE OR REPLACE TEMP TABLE ends AS SELECT * FROM ties WHERE false")
             run("CREATE OR REPLACE TEMP TABLE sessions (trace_id VARCHAR, session VARCHAR)")
-            join_traces(connection, "ends", MOST_TOGETHER)
-            run("CREATE OR REPLACE TEMP TABLE first_companies AS FROM companies")
+            run("CREATE OR REPLACE TEMP TABLE placed (trace_id VARCHAR, sign VARCHAR, batch BIGINT)")
             run("CREATE OR REPLACE TEMP TABLE wanted AS SELECT trace_id FROM units")
-            stepped = False
-            for number, one_made in _batches(connection, hands, prices, batch_spans, among_others=True):
-                spool.put(number, one_made.result)
-                _note(connection, one_made)
-                stepped = stepped or one_made.stepped
-            run("CREATE OR REPLACE TEMP TABLE said AS FROM sessions")
             join_traces(connection, "ends", MOST_TOGETHER)
-            run(_MOVED, [not stepped])
-            moved = [batch for (batch,) in run("FROM moved").fetchall()]
-            if moved:
+            stepped = True
+            for turn in range(_ROUNDS):
+                found_steps = False
+                for number, made in _batches(connection, hands, prices, batch_spans, among_others=stepped):
+                    spool.put(number, made.result)
+                    _note(connection, made)
+                    found_steps = found_steps or made.stepped
+                run("INSERT INTO placed SELECT trace_id, sign, batch FROM plan JOIN companies USING (trace_id)")
+                run("CREATE OR REPLACE TEMP TABLE said AS FROM sessions")
+                join_traces(connection, "ends", MOST_TOGETHER)
+                alone = turn == 0 and not found_steps
+                run(_MOVED, [alone])
+                moved = [batch for (batch,) in run("FROM moved").fetchall()]
+                if not moved or turn == _ROUNDS - 1:
+                    break
+                stepped = not alone
                 spool.drop(moved)
-                run("CREATE OR REPLACE TEMP TABLE wanted AS SELECT trace_id FROM plan SEMI JOIN moved USING (batch)")
-                for number, one_made in _batches(connection, hands, prices, batch_spans, among_others=stepped):
-                    spool.put(number, one_made.result)
+                run("CREATE OR REPLACE TEMP TABLE wanted AS SELECT trace_id FROM placed SEMI JOIN moved USING (batch)")
+                for table in ("placed", "ends", "sessions"):
+                    run(f"DELETE FROM {table} WHERE trace_id IN (SELECT trace_id FROM wanted)")  # noqa: S608
             yield from spool.results()
         lost = one(
             connection,
@@ -149,7 +156,6 @@ def _rebuilt(
     everything: bool,
 ) -> RebuildReceipt:
     run = connection.execute
-    traces = steps = edges = 0
     if everything:
         run("INSERT INTO stale SELECT DISTINCT trace_id FROM spans ANTI JOIN stale USING (trace_id)")
     if not one(connection, "SELECT count(*) FROM stale"):
@@ -157,32 +163,32 @@ def _rebuilt(
     waiting = one(connection, "SELECT count(*) FROM spans SEMI JOIN stale USING (trace_id)")
     with Workers[Batch, Made](partial(make, built_tables), _processes(workers, waiting)) as hands:
         number_traces(connection)
-        run("DELETE FROM loose_calls WHERE trace_id IN (SELECT trace_id FROM stale)")
+        run("DELETE FROM ties WHERE trace_id IN (SELECT trace_id FROM stale)")
         run(
             "CREATE OR REPLACE TEMP TABLE said AS"
             " SELECT trace_id, session FROM traces ANTI JOIN stale USING (trace_id) WHERE session IS NOT NULL UNION"
             " SELECT trace_id, session FROM spans SEMI JOIN stale USING (trace_id) WHERE session IS NOT NULL"
         )
+        run("CREATE OR REPLACE TEMP TABLE rebuilt (trace_id VARCHAR)")
         for _ in range(_ROUNDS):
-            join_traces(connection, "loose_calls", MOST_TOGETHER)
+            join_traces(connection, "ties", MOST_TOGETHER)
             run(_TO_BUILD)
             if not one(connection, "SELECT count(*) FROM wanted"):
                 break
-            for table in (*BUILT_TABLES, "loose_calls"):
+            for table in (*BUILT_TABLES, "ties"):
                 run(f"DELETE FROM {table} WHERE trace_id IN (SELECT trace_id FROM wanted)")  # noqa: S608
             for _, made in _batches(connection, hands, prices, batch_spans, among_others=True):
-                tables = made.result if made.loose is None else {**made.result, "loose_calls": made.loose}
+                tables = made.result if made.ties is None else {**made.result, "ties": made.ties}
                 for table, rows in tables.items():
                     _insert(connection, table, rows)
-                traces += made.result["traces"].num_rows
-                steps += made.result["steps"].num_rows
-                edges += made.result["edges"].num_rows
+            run("INSERT INTO rebuilt FROM wanted")
             run(_NAMED)
             run("DELETE FROM stale")
             run("CREATE OR REPLACE TEMP TABLE said AS SELECT trace_id, session FROM traces WHERE session IS NOT NULL")
     severity = "info" if one(connection, "SELECT count(*) FROM (SELECT 1 FROM steps LIMIT 1)") else "error"
     run("UPDATE findings SET severity = $1 WHERE code = 'no_agent_steps' AND severity <> $1", [severity])
-    return RebuildReceipt(traces, steps, edges)
+    counted = "SELECT count(*), coalesce(sum(steps), 0)::BIGINT, coalesce(sum(edges), 0)::BIGINT FROM traces"
+    return RebuildReceipt(*run(f"{counted} SEMI JOIN rebuilt USING (trace_id)").fetchall()[0])
 
 
 def _processes(workers: int | None, spans: int) -> int:
@@ -202,8 +208,8 @@ def _note(connection: duckdb.DuckDBPyConnection, made: Made) -> None:
         ids, sessions = zip(*made.sessions, strict=True)
         table = pa.table({"trace_id": pa.array(ids, pa.string()), "session": pa.array(sessions, pa.string())})
         _insert(connection, "sessions", table)
-    if made.loose is not None:
-        _insert(connection, "ends", made.loose)
+    if made.ties is not None:
+        _insert(connection, "ends", made.ties)
 
 
 def _batches(

@@ -6,7 +6,7 @@ from typing import Any
 
 from evalagent.adapters.arrow import Array, Table, arrow
 from evalagent.model import LogRecord, Span
-from evalagent.traces.building import fullness
+from evalagent.traces.building import event_of, fullness
 from evalagent.traces.masking import mask_log, mask_span
 from evalagent.traces.span_documents import (
     LogColumns,
@@ -17,6 +17,7 @@ from evalagent.traces.span_documents import (
     session_of,
     span_of,
 )
+from evalagent.traces.unwrapping import canonical
 
 SPAN_COLUMNS = (*SpanColumns._fields[:-1], "payload")
 LOG_COLUMNS = (*LogColumns._fields[:-1], "payload")
@@ -67,14 +68,16 @@ def span_table(spans: Sequence[tuple[Span, int]]) -> Table:
 
 
 def log_table(logs: Iterable[LogRecord], patterns: Sequence[str]) -> Table:
-    """Log records with their secrets masked as rows of the table `log_records`, the same record once."""
+    """Log records with their secrets masked as rows of `log_records`, those that building takes for one once."""
     pa = arrow()
     found: dict[tuple[str, str, str], tuple[LogColumns, int]] = {}
     for given in logs:
-        row = log_columns_of(mask_log(given, patterns))
-        digest = hashlib.blake2b(row.content, digest_size=16)
-        digest.update(f"{row.time_ns} {row.event_name}".encode())
-        key = (row.trace_id, row.span_id, digest.hexdigest())
+        log = mask_log(given, patterns)
+        event = event_of(log)
+        said = canonical([event.name, event.time_ns, dict(event.attributes)])
+        digest = hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        row = log_columns_of(log)
+        key = (row.trace_id, row.span_id, digest)
         found[key] = (row, found[key][1] + 1 if key in found else 1)
     rows = [row for row, _ in found.values()]
     text, whole = pa.string(), pa.int64()

@@ -1,19 +1,17 @@
 """Built traces as rows of the trace store."""
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
 
 from evalagent.adapters.arrow import Array, Table, arrow
 from evalagent.adapters.span_batches import json_array
-from evalagent.model import Step, Trace
+from evalagent.model import Trace
 from evalagent.traces.building import Built
-from evalagent.traces.unwrapping import canonical
+from evalagent.traces.ties import Tie
 
 BUILT_TABLES = ("traces", "steps", "edges", "findings", "fates")
-_LOST = ("tool", "handoff")
 
 
 def built_tables(built: Built) -> dict[str, Table]:
@@ -70,62 +68,13 @@ def built_tables(built: Built) -> dict[str, Table]:
     }
 
 
-def loose_calls(built: Built, services: Mapping[str, str]) -> Table | None:
-    """The ends by which these traces may belong to others, as rows of `loose_calls`; None where there are none.
-
-    `services`: service.name of each trace's first span. What a trace asks for and runs itself is no loose end; what
-    another trace was found to have run still is, so that the ends of a trace depend on its own spans alone.
-    """
-    rows: list[tuple[str, str, str, str, int]] = []
-    by_id = {(trace.trace_id, step.step_id): step for trace in built.traces for step in trace.steps}
-    for trace in built.traces:
-        service = services.get(trace.trace_id, "")
-        lost = bool(trace.steps) and all(step.kind in _LOST and not step.virtual for step in trace.steps)
-        for step in trace.steps:
-            if lost:
-                rows += [(trace.trace_id, "ran", service, key, step.start_ns) for key in _keys(step)]
-            for edge in step.parents:
-                home = by_id.get((edge.trace_id, edge.step_id)) if edge.trace_id else None
-                if home is not None and step.request_step == home.step_id:
-                    rows += _asked(home, step, services.get(home.trace_id, ""))
-            if step.virtual:
-                asker = by_id.get((trace.trace_id, step.request_step or ""), step)
-                rows += [(trace.trace_id, "asked", service, key, asker.start_ns) for key in _keys(step)]
-    if not rows:
+def tie_table(ties: Sequence[Tie]) -> Table | None:
+    """Ties as rows of the table `ties`, each once; None where there are none."""
+    if not ties:
         return None
-    columns = list(zip(*sorted(set(rows)), strict=True))
-    return _table(
-        trace_id=_texts(columns[0]),
-        role=_texts(columns[1]),
-        service=_texts(columns[2]),
-        key=_texts(columns[3]),
-        moment_ns=_wholes(columns[4]),
-    )
-
-
-def _asked(home: Step, ran: Step, service: str) -> list[tuple[str, str, str, str, int]]:
-    """The ends of the call of `home` that a step of another trace answered."""
-    asked = home.reply.requests if home.reply is not None else ()
-    for by_name in (False, True):
-        for request in asked:
-            same = request.name == ran.name and canonical(request.arguments) == canonical(ran.arguments)
-            if same if by_name else request.id and request.id == ran.call_id:
-                keys = [f"i{request.id}"] if request.id else []
-                keys.append(_call_key(request.name, request.arguments))
-                return [(home.trace_id, "asked", service, key, home.start_ns) for key in keys]
-    return []
-
-
-def _keys(step: Step) -> list[str]:
-    keys = [f"i{step.call_id}"] if step.call_id else []
-    if step.arguments is not None or step.virtual:
-        keys.append(_call_key(step.name, step.arguments))
-    return keys
-
-
-def _call_key(name: str, arguments: Any) -> str:
-    text = canonical([name, canonical(arguments)])
-    return "c" + hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    columns = list(zip(*sorted(set(ties)), strict=True))
+    texts = {name: _texts(columns[at]) for at, name in enumerate(Tie._fields[:-2])}
+    return _table(**texts, start_ns=_wholes(columns[-2]), end_ns=_wholes(columns[-1]))
 
 
 def _fates(trace: Trace) -> list[tuple[str, str, str]]:

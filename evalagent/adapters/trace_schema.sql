@@ -92,11 +92,9 @@ CREATE TABLE IF NOT EXISTS fates (
 );
 COMMENT ON TABLE fates IS 'What became of every span';
 
-CREATE TABLE IF NOT EXISTS loose_calls (
+CREATE TABLE IF NOT EXISTS ties (
     trace_id VARCHAR,
-    role VARCHAR,                   -- asked: a model asked and nothing in its trace ran it; ran: a trace of tools alone
-    service VARCHAR,
-    key VARCHAR,                    -- i + call id, or c + hash of name and arguments
-    moment_ns BIGINT
+    role VARCHAR,                   -- asked and ran, made and given, call and lone: see traces/ties.py
+    service VARCHAR, key VARCHAR, scope VARCHAR, start_ns BIGINT, end_ns BIGINT
 );
-COMMENT ON TABLE loose_calls IS 'Ends by which a trace of tools alone may belong to another trace';
+COMMENT ON TABLE ties IS 'Ends by which a trace may belong with other traces';

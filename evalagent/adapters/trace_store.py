@@ -18,7 +18,7 @@ from evalagent.model import Json
 
 MEMORY = "320MB"
 """What the database may hold in memory; beyond it goes to files beside it."""
-TABLES = ("spans", "steps", "edges", "traces", "findings", "fates", "log_records", "inputs", "stale", "loose_calls")
+TABLES = ("spans", "steps", "edges", "traces", "findings", "fates", "log_records", "inputs", "stale", "ties")
 
 
 class TraceStore:
@@ -71,7 +71,7 @@ def receipt_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Json]:
     fates = dict(connection.execute("SELECT fate, count(*) FROM fates GROUP BY fate ORDER BY fate").fetchall())
     attached = one(
         connection,
-        "SELECT coalesce(sum(copies), 0)::BIGINT FROM log_records l SEMI JOIN spans s USING (trace_id, span_id)",
+        "SELECT count(*) FROM log_records l SEMI JOIN spans s USING (trace_id, span_id)",
     )
     return {
         "files": files,
