@@ -1,9 +1,9 @@
 """Google Agent Development Kit 1.x and 2.x.
 
-Seen: 1.14.1 (contents in `gcp.vertex.agent.*`), 2.13.0 (none by default; on spans or in log records by opt-in), with
-sequential, parallel and loop agents, transfers there and back, AgentTool, streams. The OpenInference instrumentor
-1.0.5 leaves 1.14 as it is; of 2.13 it overwrites each agent's span with that agent's last model call: the others are
-lost.
+Seen: 1.14.1 and 1.29.0 (contents in `gcp.vertex.agent.*`; 1.29 tells each model call by two spans), 2.13.0 (none by
+default; on spans or in log records by opt-in), with sequential, parallel and loop agents, transfers there and back,
+AgentTool, streams. The OpenInference instrumentor 1.0.5 leaves 1.x as it is; of 2.13 it overwrites each agent's span
+with that agent's last model call: the others are lost.
 """
 
 import re
@@ -15,6 +15,8 @@ from evalagent.traces.observing import Observation, Source
 from evalagent.traces.unwrapping import parse
 
 _SCOPE = "gcp.vertex.agent"
+_NOTHING = "<not specified>"
+"""What stands for the result and the id of a tool that raised."""
 _AGENT_RUN = re.compile(r"^(agent_run|invoke_agent) \[?(?P<name>.+?)\]?$")
 
 
@@ -53,6 +55,10 @@ def observe(source: Source) -> Observation:
             fields.take_arguments(observation, attributes.get(names.ADK_ARGUMENTS))
         if observation.result is None:
             fields.take_result(observation, attributes.get(names.ADK_RESULT))
+        if observation.result == _NOTHING:
+            observation.result = None
+        if observation.call_id == _NOTHING:
+            observation.call_id = None
         genai.as_handoff(observation)
     return observation
 

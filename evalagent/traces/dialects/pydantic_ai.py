@@ -1,8 +1,9 @@
 """Pydantic AI instrumentation settings v1 to v6, also through Logfire.
 
-Seen: 0.2.20 (v1, events as an attribute and as log records), 2.68 (v2 to v6, contents on and off).
+Seen: 0.2.20 and 1.29 (v1, events as an attribute and as log records; v2, v3), 2.68 (v2 to v6, contents on and off).
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from evalagent.traces.observing import Observation, Source
 from evalagent.traces.unwrapping import parse
 
 _SCOPE = "pydantic-ai"
+_HAS_OUTPUT_TOOLS = re.compile(r'"output_tools":\s*\[\s*\{')
 
 
 def speaks(span: Span) -> bool:
@@ -78,7 +80,7 @@ def _task(history: Sequence[Message], earlier: int) -> str | None:
 
 def _output_tools(parameters: Json) -> frozenset[str]:
     """Names of the tools by which the model gives its structured answer."""
-    if not isinstance(parameters, str) or '"output_tools":[{' not in parameters:
+    if not isinstance(parameters, str) or not _HAS_OUTPUT_TOOLS.search(parameters):
         return frozenset()
     return _named(parameters)
 
