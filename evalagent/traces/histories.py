@@ -75,6 +75,13 @@ class Histories:
         for number, step in enumerate(self._drafts.steps):
             if step.kind == "llm" and not step.virtual:
                 self._one(number, step)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was only needed to read by."""
+        self._heads, self._by_id, self._by_call, self._by_text, self._results = {}, {}, {}, {}, {}
+        self._tools_by_id, self._first_seen, self._sightings, self._open = {}, {}, {}, {}
+        self._producers = Producers()
 
     def _one(self, number: int, step: Draft) -> None:
         lead = step.observation.messages[: len(step.observation.messages) - len(step.core)]

@@ -30,6 +30,7 @@ class Shelf:
         self._groups: list[list[Request]] = []
         self._heads: list[int] = []
         self._before: list[int] = []
+        self._after: dict[int, int] = {}
 
     def put(self, start: int, request: Request) -> None:
         """Calls are put in order of start."""
@@ -43,14 +44,13 @@ class Shelf:
 
     def take(self, moment: int, otherwise_later: bool = False) -> Request | None:
         """The first unused call of the latest model call that had started by then."""
-        at = self._live(bisect_right(self._starts, moment + SLACK_NS) - 1)
-        if at >= 0:
-            return self._groups[at][self._heads[at]]
-        if otherwise_later:
-            for later in range(len(self._groups)):
-                if self._alive(later):
-                    return self._groups[later][self._heads[later]]
-        return None
+        at = self._live(bisect_right(self._starts, moment) - 1)
+        if at < 0:  # only then: a tool may be done, and the next model call begun, within what clocks may be off
+            upto = bisect_right(self._starts, moment + SLACK_NS)
+            at = self._live(upto - 1)
+            if at < 0 and otherwise_later:
+                at = self._live_after(upto)
+        return self._groups[at][self._heads[at]] if 0 <= at < len(self._groups) else None
 
     def _alive(self, at: int) -> bool:
         group = self._groups[at]
@@ -59,6 +59,15 @@ class Shelf:
             head += 1
         self._heads[at] = head
         return head < len(group)
+
+    def _live_after(self, at: int) -> int:
+        passed: list[int] = []
+        while at < len(self._groups) and not self._alive(at):
+            passed.append(at)
+            at = self._after.get(at, at + 1)
+        for seen in passed:
+            self._after[seen] = at
+        return at
 
     def _live(self, at: int) -> int:
         passed: list[int] = []
@@ -72,20 +81,30 @@ class Shelf:
 
 
 class Shelves:
-    """Shelves by key."""
+    """Shelves by key. Most hold one call, which needs no shelf."""
 
     def __init__(self) -> None:
+        self._single: dict[tuple[object, ...], tuple[int, Request]] = {}
         self._shelves: dict[tuple[object, ...], Shelf] = {}
 
     def put(self, key: tuple[object, ...], start: int, request: Request) -> None:
         shelf = self._shelves.get(key)
         if shelf is None:
+            first = self._single.setdefault(key, (start, request))
+            if first[1] is request:
+                return
             shelf = self._shelves[key] = Shelf()
+            shelf.put(*first)
         shelf.put(start, request)
 
     def take(self, key: tuple[object, ...], moment: int, otherwise_later: bool = False) -> Request | None:
         shelf = self._shelves.get(key)
-        return None if shelf is None else shelf.take(moment, otherwise_later)
+        if shelf is not None:
+            return shelf.take(moment, otherwise_later)
+        start, request = self._single.get(key, (0, None))
+        if request is None or request.used or (start > moment + SLACK_NS and not otherwise_later):
+            return None
+        return request
 
 
 def request_of(llm: int, position: int, asked: ToolRequest) -> Request:
@@ -98,20 +117,13 @@ def match_requests(drafts: Drafts) -> None:
     shelves = Shelves()
     for number, step in enumerate(drafts.steps):
         reply = step.observation.reply if step.kind == "llm" else None
-        if reply is None:
+        if reply is None or not reply.requests:
             continue
         step.requests = [request_of(number, at, asked) for at, asked in enumerate(reply.requests)]
         for request in step.requests:
-            agent = step.agent_at
-            for key in _keys(request.name, request.text):
-                shelves.put((*key, agent), step.start, request)
-                shelves.put(key, step.start, request)
             if request.id:
-                shelves.put(("id", request.id, agent), step.start, request)
+                shelves.put(("id", request.id, step.agent_at), step.start, request)
                 shelves.put(("id", request.id), step.start, request)
-            if _TRANSFER.match(request.name):
-                shelves.put(("transfer", agent), step.start, request)
-                shelves.put(("transfer",), step.start, request)
     tools = [(n, s) for n, s in enumerate(drafts.steps) if s.kind in _TOOLS and s.request is None]
     for number, step in tools:
         identity = step.observation.call_id
@@ -121,11 +133,30 @@ def match_requests(drafts: Drafts) -> None:
             )
             if found is not None:
                 _join(drafts, number, found, "call_id", 1.0)
-    for number, step in tools:
-        if step.request is None:
+    tools = [(number, step) for number, step in tools if step.request is None]
+    if tools:
+        shelves = _named(drafts)
+        for number, step in tools:
             _by_name(drafts, shelves, number, step)
     _by_spelling(drafts, [(number, step) for number, step in tools if step.request is None])
     _agent_calls(drafts)
+
+
+def _named(drafts: Drafts) -> Shelves:
+    """The calls that are left, by name and arguments."""
+    shelves = Shelves()
+    for step in drafts.steps:
+        agent = step.agent_at
+        for request in step.requests:
+            if request.used:
+                continue
+            for key in _keys(request.name, request.text):
+                shelves.put((*key, agent), step.start, request)
+                shelves.put(key, step.start, request)
+            if _TRANSFER.match(request.name):
+                shelves.put(("transfer", agent), step.start, request)
+                shelves.put(("transfer",), step.start, request)
+    return shelves
 
 
 def _keys(name: str, text: str) -> tuple[tuple[object, ...], ...]:
