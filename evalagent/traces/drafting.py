@@ -51,14 +51,13 @@ def draft(forest: Forest, observations: list[Observation]) -> Drafts:
 
 def _container_tokens(drafts: Drafts) -> None:
     """What only a container says was spent, below which no step says anything and no model call was seen, stands at the
-    last agent step inside it, once."""
+    last agent step inside it, else at the last step, once."""
     forest = drafts.forest
     spoken = [False] * len(forest.spans)
     last: list[int | None] = [None] * len(forest.spans)
     for number, step in enumerate(drafts.steps):
         spoken[step.at] = step.observation.tokens is not None or step.kind == "llm"
-        if step.kind == "agent":
-            last[step.at] = number
+        last[step.at] = number
     for at in reversed(forest.preorder):
         one = drafts.observations[at]
         heir = last[at]
@@ -77,7 +76,9 @@ def _container_tokens(drafts: Drafts) -> None:
             spoken[above] = spoken[above] or spoken[at]
             if heir is not None:
                 known = last[above]
-                last[above] = heir if known is None else max(heir, known)
+                last[above] = (
+                    heir if known is None else max(heir, known, key=lambda n: (drafts.steps[n].kind == "agent", n))
+                )
 
 
 def _step(
@@ -207,7 +208,9 @@ def _leaf_agents(forest: Forest, observations: Sequence[Observation], inside: li
             continue
         above = forest.parents[at]
         if above not in beside:
-            family: Sequence[int] = forest.children[above] if above >= 0 else [r for r in forest.roots if r not in orphans]
+            family: Sequence[int] = (
+                forest.children[above] if above >= 0 else [r for r in forest.roots if r not in orphans]
+            )
             beside[above] = _Intervals(forest, [s for s in family if inside[s] or observations[s].is_step])
         if beside[above].overlap(at) or detached.overlap(at):
             continue
