@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalagent.model import Event, Json, LogRecord, Span, Trace
+from evalagent.traces.agentcore import restored
 from evalagent.traces.dialects import observe
 from evalagent.traces.dialects.claude_code import addressed
 from evalagent.traces.drafting import draft
@@ -103,6 +104,8 @@ def build(
         strand.grouping.work()
     between(strands)
     alone = not among_others and not any(strand.drafts.steps for strand in strands)
+    for strand in strands:
+        strand.histories = strand.grouping = None
     traces = [finish(strand, heaps[strand.trace_id].duplicates, prices, alone) for strand in strands]
     return Built(
         tuple(sorted(traces, key=lambda t: (t.start_ns, t.trace_id))),
@@ -140,5 +143,5 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
     for span in woods.spans:
         extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in told.get(span.span_id, ())}
         events = (*span.events, *(extra[said] for said in sorted(extra)))  # a record that came again is the same event
-        observations.append(observe(Source(span, events, reader)))
+        observations.append(observe(Source(*restored(span, events), reader)))
     return Strand(trace_id, draft(woods, observations))

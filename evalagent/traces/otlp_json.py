@@ -12,7 +12,6 @@ from typing import NamedTuple
 import orjson
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
-from evalagent.traces import cloudwatch
 from evalagent.traces.anyvalues import KINDS, any_value, attributes, plain
 from evalagent.traces.harvest import BAD_CONTENT, Harvest
 from evalagent.traces.identifiers import NO_TRACE_ID, integer, nanoseconds, span_id, status, trace_id
@@ -149,7 +148,7 @@ def to_log(raw: Json) -> LogRecord:
     found, _ = attributes(raw.get("attributes"))
     body = raw.get("body")
     wrapped = type(body) is dict and len(body) == 1 and next(iter(body)) in KINDS
-    record = LogRecord(
+    return LogRecord(
         trace_id=trace_id(first(raw, "traceId", "trace_id")) or "",
         span_id=span_id(first(raw, "spanId", "span_id")) or "",
         time_ns=nanoseconds(first(raw, "timeUnixNano", "time_unix_nano", "timestamp"))
@@ -158,7 +157,6 @@ def to_log(raw: Json) -> LogRecord:
         body=any_value(body) if wrapped else plain(body) if body != {} else None,
         attributes=found,
     )
-    return cloudwatch.understood(record)
 
 
 def content_id(raw: Mapping[str, Json]) -> str:
@@ -176,7 +174,7 @@ def _events(raw: Json) -> Iterator[Event]:
             when = nanoseconds(first(event, "timeUnixNano", "time_unix_nano", "timestamp", "time"))
             if type(event.get("body")) is dict:  # a log record of AgentCore that was put into its span
                 record = to_log(event)
-                yield Event(record.event_name, when, {**record.attributes, **record.body})
+                yield Event(record.event_name, when, {**record.attributes, **(record.body or {})})
             else:
                 yield Event(_text(event.get("name")), when, attributes(event.get("attributes"))[0])
 
