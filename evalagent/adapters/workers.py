@@ -1,11 +1,15 @@
 """Work done on many pieces in order, in this process or in some others."""
 
-import gc
-import multiprocessing
+import contextlib
+import pickle
+import queue
+import subprocess
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
+from multiprocessing import Pipe
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -22,13 +26,15 @@ AHEAD = 2
 class Workers(Generic[A, B]):
     """Does one kind of work on pieces that are given one by one; results come back in the same order.
 
-    `processes` 0: in this process, when the result is asked for. Started late: without a piece there is no process.
+    `processes` 0: in this process, when the result is asked for. Else the work, the pieces and the results are pickled.
+    Started late: without a piece there is no process. Terminal if a process is killed.
     """
 
     def __init__(self, work: Callable[[A], B], processes: int) -> None:
         self._work = work
         self._processes = processes
-        self._pool: ProcessPoolExecutor | None = None
+        self._todo: queue.SimpleQueue[tuple[A, Future[B]] | None] = queue.SimpleQueue()
+        self._hands: list[_Hand] = []
         self._waiting: deque[tuple[A, Future[B] | None]] = deque()
 
     def __enter__(self) -> "Workers[A, B]":
@@ -37,8 +43,12 @@ class Workers(Generic[A, B]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        for hand in self._hands:
+            hand.end()
+        for _ in self._hands:
+            self._todo.put(None)
+        for hand in self._hands:
+            hand.join()
 
     def put(self, piece: A) -> None:
         """Give a piece to work on."""
@@ -80,29 +90,63 @@ class Workers(Generic[A, B]):
     def _submitted(self, piece: A) -> "Future[B] | None":
         if not self._processes:
             return None
-        if self._pool is None:
-            # a forked copy would share this process's database
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, context, initializer=_begin)
-        return self._pool.submit(_collected, self._work, piece)
+        while len(self._hands) < self._processes:
+            self._hands.append(_Hand(self._work, self._todo))
+        future: Future[B] = Future()
+        self._todo.put((piece, future))
+        return future
 
     def _result(self, piece: A, future: "Future[B] | None") -> B:
-        if future is None:
-            return self._work(piece)
-        try:
-            return future.result()
-        except BrokenProcessPool as error:
-            raise Terminal(
-                "a worker process was killed, most likely for want of memory; try again with fewer workers"
-            ) from error
+        return self._work(piece) if future is None else future.result()
 
 
-def _begin() -> None:
-    gc.disable()  # what a piece makes goes when it is done; looking for rings meanwhile takes a third of the time
+class _Hand(threading.Thread):
+    """One process, and the thread that speaks with it."""
 
+    def __init__(self, work: Callable[[Any], Any], todo: "queue.SimpleQueue[Any]") -> None:
+        super().__init__(daemon=True)
+        self._todo = todo
+        self._pipe, other = Pipe()
+        with other:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "evalagent.adapters.worker_process", str(other.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[other.fileno()],
+            )
+        self._begun = [pickle.dumps(sys.path), pickle.dumps(work)]
+        self.start()
 
-def _collected(work: Callable[[Any], Any], piece: Any) -> Any:
-    try:
-        return work(piece)
-    finally:
-        gc.collect()
+    def run(self) -> None:
+        broken = False
+        for piece, future in iter(self._todo.get, None):
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                if broken:
+                    raise EOFError
+                while self._begun:
+                    self._pipe.send_bytes(self._begun.pop(0))
+                self._pipe.send_bytes(pickle.dumps(piece, pickle.HIGHEST_PROTOCOL))
+                good, answer = pickle.loads(self._pipe.recv_bytes())  # noqa: S301 - from our own child
+            except (EOFError, OSError):
+                broken = True
+                future.set_exception(
+                    Terminal(
+                        "a worker process was killed, most likely for want of memory; try again with fewer workers"
+                    )
+                )
+            except Exception as error:  # noqa: BLE001 - whoever asks for the result is told
+                future.set_exception(error)
+            else:
+                if good:
+                    future.set_result(answer)
+                else:
+                    future.set_exception(answer)
+            del piece, future
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        self._process.wait()
