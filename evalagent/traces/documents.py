@@ -137,12 +137,17 @@ def _parsed(piece: bytes, reason: str) -> Json | Fault:
         return orjson.loads(piece)
     except orjson.JSONDecodeError:
         pass
-    text = piece.decode("utf-8", "replace")
-    repaired = _ESCAPE.sub(lambda match: b"\\ufffd" if match.group(1) else match.group(), text.encode())
+    repaired = _repaired(piece)
     try:
         return orjson.loads(repaired)
     except orjson.JSONDecodeError:
         return exact(repaired, reason)
+
+
+def _repaired(piece: bytes) -> bytes:
+    """The text without halves of surrogate pairs, escaped or not, and without broken UTF-8."""
+    text = piece.decode("utf-8", "replace")
+    return _ESCAPE.sub(lambda match: b"\\ufffd" if match.group(1) else match.group(), text.encode())
 
 
 def exact(piece: bytes, reason: str = "no JSON value") -> Json | Fault:
@@ -150,7 +155,7 @@ def exact(piece: bytes, reason: str = "no JSON value") -> Json | Fault:
     if _depth(piece) > DEEPEST_TEXT:
         return Fault(f"nested deeper than {DEEPEST_TEXT} levels")
     try:
-        return json.loads(piece.decode("utf-8", "replace"), strict=False, parse_int=_integer)
+        return json.loads(_repaired(piece), strict=False, parse_int=_integer)
     except (ValueError, RecursionError):
         return Fault(f"no JSON value: {reason}"[:200])
 

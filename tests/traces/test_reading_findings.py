@@ -43,6 +43,19 @@ def test_a_part_whose_type_is_no_text_raises_nothing(kind: Json) -> None:
     assert [step.kind for step in trace.steps] == ["llm"]
 
 
+@pytest.mark.parametrize("operation", [[], {}, ["chat"], 7, None, True])
+def test_an_operation_that_is_no_text_raises_nothing(operation: Json) -> None:
+    told = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "desk"}
+    assert len(build([span(1, None, "chat", 0, 1, told)]).traces) == 1
+
+
+def test_half_a_surrogate_pair_beside_an_id_that_is_too_large_is_replaced_too() -> None:
+    line = b'{"spans":[{"traceId":%d,"spanId":7,"name":"a\\ud800"}]}' % (1 << 100)
+    hold(line)
+    (one,) = read(line, "f").spans
+    assert (one.trace_id, one.name) == (f"{1 << 100:032x}", "a\ufffd")
+
+
 @pytest.mark.parametrize("data", [b"\x1e", b"\n\x1e\n", b"\xef\xbb\xbf\n\xef\xbb\xbf"])
 def test_a_file_of_separators_alone_is_empty_and_says_so(data: bytes) -> None:
     assert [piece.reason for piece in read(data, "f").rejected] == ["the file is empty"]

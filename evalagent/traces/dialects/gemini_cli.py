@@ -26,7 +26,7 @@ _KINDS = {
 
 def speaks(span: Span) -> bool:
     """Its scope; where an exporter lost that, its operations under its name."""
-    if span.attributes.get(names.OPERATION) not in _KINDS:
+    if str(span.attributes.get(names.OPERATION)) not in _KINDS:
         return False
     return span.scope == _SCOPE or span.attributes.get(names.AGENT_NAME) == _SCOPE
 
