@@ -9,6 +9,7 @@ The exit is 0 without findings and 1 with some.
 
 import argparse
 import os
+import signal
 import sys
 import time
 import traceback
@@ -31,6 +32,7 @@ class Findings:
         self.executions = 0
         self.shown = 0.0
         self.began = time.process_time()
+        signal.signal(signal.SIGTERM, lambda *_: self.end())
 
     def kind(self, error: BaseException) -> str:
         """Where and how it broke, as a name that is the same each time."""
@@ -104,7 +106,7 @@ def _atheris(out: Path, minutes: float) -> None:
     log = os.open(out / "libfuzzer.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)
     atheris.Setup(
-        [sys.argv[0], str(corpus), f"-max_len={LIMIT}", "-timeout=600", "-rss_limit_mb=3000", "-print_final_stats=1",
+        [sys.argv[0], str(corpus), f"-max_len={LIMIT}", "-timeout=600", "-handle_term=0", "-rss_limit_mb=3000", "-print_final_stats=1",
          f"-artifact_prefix={out}/"],
         once,
         custom_mutator=change,
