@@ -1,10 +1,13 @@
 """Requested = executed = answered, and what the execution gave: failures, repetitions, loops."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from evalagent.checks.calls import Call, Calls, canonical
 from evalagent.checks.settings import Settings
 from evalagent.model import Finding, Step, Trace
+
+_HISTORIES = 64
+"""So many model calls, the last ones, are asked whether their histories show calls of one that is not in the trace."""
 
 
 def failures(calls: Calls) -> Iterator[Finding]:
@@ -126,6 +129,7 @@ def lost(trace: Trace, calls: Calls) -> Iterator[Finding]:
     ids = {r.id for s in speaking if s.reply is not None for r in s.reply.requests if r.id}
     if any(s.reply is None or not s.content or s.truncated for s in speaking):
         return
+    elsewhere: set[str] | None = None
     for call in calls.all:
         step = call.step
         if step.kind != "tool" or step.virtual or step.request_step is not None or step.name not in asked:
@@ -137,6 +141,10 @@ def lost(trace: Trace, calls: Calls) -> Iterator[Finding]:
         )
         if step.call_id in ids or (nested and any(e.via in ("retry", "call", "link") for e in step.parents)):
             continue
+        if elsewhere is None:
+            elsewhere = _asked_elsewhere(speaking)
+        if canonical(step.name, call.arguments) in elsewhere:
+            continue
         message = f"`{step.name:.100}` ran, and no model asked for this call"
         yield Finding(
             step.trace_id,
@@ -146,6 +154,20 @@ def lost(trace: Trace, calls: Calls) -> Iterator[Finding]:
             message,
             {"tool": step.name, "call_id": step.call_id},
         )
+
+
+def _asked_elsewhere(speaking: Sequence[Step]) -> set[str]:
+    """Calls that stand in the history of a model call of the run, and that none of its model calls made: those of one
+    that is not in the trace."""
+    made = {canonical(r.name, r.arguments) for s in speaking if s.reply is not None for r in s.reply.requests}
+    seen: set[int] = set()
+    found: set[str] = set()
+    for step in speaking[-_HISTORIES:]:
+        for message in step.messages:
+            if message.requests and id(message) not in seen:
+                seen.add(id(message))
+                found.update(canonical(request.name, request.arguments) for request in message.requests)
+    return found - made
 
 
 def _is_the_answer(step: Step, last: Step | None) -> bool:

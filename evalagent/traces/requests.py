@@ -137,7 +137,10 @@ def match_requests(drafts: Drafts) -> None:
     if tools:
         shelves = _named(drafts)
         for number, step in tools:
-            _by_name(drafts, shelves, number, step)
+            _by_arguments(drafts, shelves, number, step)
+        for number, step in tools:
+            if step.request is None:
+                _by_name(drafts, shelves, number, step)
     _by_spelling(drafts, [(number, step) for number, step in tools if step.request is None])
     _agent_calls(drafts)
 
@@ -163,18 +166,26 @@ def _keys(name: str, text: str) -> tuple[tuple[object, ...], ...]:
     return (("args", name, text), ("name", name))
 
 
-def _by_name(drafts: Drafts, shelves: Shelves, number: int, step: Draft) -> None:
+def _by_arguments(drafts: Drafts, shelves: Shelves, number: int, step: Draft) -> None:
+    """Before any call is given away by its name alone."""
     given = step.observation.arguments
-    text = None if given is None else canonical(given)
-    options: list[tuple[tuple[object, ...], float]] = []
-    if text is not None:
-        options += [(("args", step.name, text, step.agent_at), 0.9), (("args", step.name, text), 0.9)]
-    options += [(("name", step.name, step.agent_at), 0.7), (("name", step.name), 0.7)]
-    for key, confidence in options:
+    if given is None:
+        return
+    text = canonical(given)
+    keys: tuple[tuple[object, ...], ...] = (("args", step.name, text, step.agent_at), ("args", step.name, text))
+    for key in keys:
         found = shelves.take(key, step.start)
         if found is not None:
-            if confidence < 0.9 and _same_single(found, given):
-                confidence = 0.9
+            _join(drafts, number, found, "name_args", 0.9)
+            return
+
+
+def _by_name(drafts: Drafts, shelves: Shelves, number: int, step: Draft) -> None:
+    keys: tuple[tuple[object, ...], ...] = (("name", step.name, step.agent_at), ("name", step.name))
+    for key in keys:
+        found = shelves.take(key, step.start)
+        if found is not None:
+            confidence = 0.9 if _same_single(found, step.observation.arguments) else 0.7
             _join(drafts, number, found, "name_args", confidence)
             return
     if step.kind == "handoff":

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from evalagent.checks.checking import check
-from evalagent.model import Edge, Finding, Json
+from evalagent.model import Edge, Finding, Json, Message, ToolRequest
 from tests.checks.parcel_runs import Run, good_run, parcel
 
 
@@ -140,6 +140,14 @@ def test_a_call_that_no_model_asked_for_is_named() -> None:
 
 def test_code_may_call_tools_that_no_model_of_the_run_calls() -> None:
     assert unasked(good_run(), name="write_audit_log") == ()
+
+
+def test_a_call_that_only_the_history_shows_was_asked_for_by_a_model_call_that_is_lost() -> None:
+    run = good_run()
+    asked = Message("assistant", "", (ToolRequest(None, "find_parcel", {"parcel_id": "PX-1"}),))
+    run.steps[-1] = replace(run.steps[-1], messages=(asked, *run.steps[-1].messages))
+    assert unasked(run, name="find_parcel", arguments={"parcel_id": "PX-1"}) == ()
+    assert of(unasked(run, name="find_parcel", arguments={"parcel_id": "PX-2"}), "executed_not_requested") != []
 
 
 def test_where_a_reply_was_not_captured_nobody_can_say_what_was_not_asked() -> None:

@@ -144,3 +144,15 @@ def test_equal_results_without_ids_or_history_are_each_read_once() -> None:
     trace = only(spans)
     assert {("3", "5"), ("4", "5"), ("d", "f"), ("e", "f")} <= pairs(trace)
     assert ("3", "f") not in pairs(trace)
+
+
+def test_a_call_goes_to_the_tool_that_ran_with_its_arguments_before_another_of_the_name_may_have_it() -> None:
+    trace = only(
+        [
+            chat(1, None, 0, 1, [said("Find it", "user")], asks((None, "find", {"book": "Dune"}))),
+            tool(2, None, "find", 2, 3, arguments={"book": "Emma"}),
+            tool(3, None, "find", 4, 5, arguments={"book": "Dune"}),
+        ]
+    )
+    assert step(trace, 3).request_step == step(trace, 1).step_id
+    assert step(trace, 2).request_step is None
