@@ -106,7 +106,8 @@ def _atheris(out: Path, minutes: float) -> None:
     log = os.open(out / "libfuzzer.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 2)
     atheris.Setup(
-        [sys.argv[0], str(corpus), f"-max_len={LIMIT}", "-timeout=600", "-handle_term=0", "-rss_limit_mb=3000", "-print_final_stats=1",
+        [sys.argv[0], str(corpus), f"-max_len={LIMIT}", "-timeout=600", "-handle_term=0", "-rss_limit_mb=3000",
+         "-print_final_stats=1",
          f"-artifact_prefix={out}/"],
         once,
         custom_mutator=change,
