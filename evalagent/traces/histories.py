@@ -10,7 +10,7 @@ from collections import deque
 from evalagent.model import Message, ToolAnswer
 from evalagent.traces.drafts import Draft, Drafts, Request
 from evalagent.traces.producers import CANDIDATES, Producers, Sighting
-from evalagent.traces.unwrapping import canonical, collapsed, plain
+from evalagent.traces.unwrapping import canonical, collapsed, plain, result
 
 _SHORT = 4
 """So few messages without the reply to them may come again by chance (`yes`): they are read anew."""
@@ -291,7 +291,7 @@ class Histories:
             self._producers.put(text, step.start, step.end, number)
 
     def _by_result(self, number: int, step: Draft, answer: ToolAnswer) -> None:
-        known = self._results.get(plain(answer.content), ())
+        known = self._results.get(plain(answer.content)) or self._results.get(plain(result(answer.content).value), [])
         same = [
             tool
             for end, tool in known[-CANDIDATES:]

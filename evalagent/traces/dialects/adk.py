@@ -17,6 +17,10 @@ from evalagent.traces.unwrapping import parse
 _SCOPE = "gcp.vertex.agent"
 _NOTHING = "<not specified>"
 """What stands for the result and the id of a tool that raised."""
+_CONFIRM = "This tool call requires confirmation, please approve or reject."
+"""What stands for the result of a call that a person has to allow first."""
+_REJECTED = "This tool call is rejected."
+"""What stands for it where the person did not: no error of the tool's."""
 _AGENT_RUN = re.compile(r"^(agent_run|invoke_agent) \[?(?P<name>.+?)\]?$")
 
 
@@ -55,6 +59,11 @@ def observe(source: Source) -> Observation:
             fields.take_arguments(observation, attributes.get(names.ADK_ARGUMENTS))
         if observation.result is None:
             fields.take_result(observation, attributes.get(names.ADK_RESULT))
+        said = observation.result.get("error") if isinstance(observation.result, dict) else None
+        if said == _CONFIRM:
+            observation.result, observation.interrupted = None, True
+        elif said == _REJECTED:
+            observation.result = said
         if observation.result == _NOTHING:
             observation.result = None
         if observation.call_id == _NOTHING:
