@@ -134,6 +134,7 @@ LF_USAGE = "langfuse.observation.usage_details"
 LF_COST = "langfuse.observation.cost_details"
 LF_LEVEL = "langfuse.observation.level"
 LF_STATUS = "langfuse.observation.status_message"
+LF_METADATA = "langfuse.observation.metadata."
 
 # --- MLflow (3.x) ---------------------------------------------------------------------------------
 
@@ -202,6 +203,14 @@ PY_NEW_MESSAGES = "pydantic_ai.new_message_index"  # where a run's own messages 
 PY_REQUEST = "model_request_parameters"
 PY_INPUTS = "inputs"  # of an embedding
 LOGFIRE_SPAN_TYPE = "logfire.span_type"
+
+# --- Codex CLI (0.171) ----------------------------------------------------------------------------
+
+CODE_MODULE = "code.module.name"
+CODEX_CALL_ID = "call_id"
+CODEX_TOOL_SOURCE = "tool_source"
+CODEX_CONVERSATION = "conversation.id"
+CODEX_TURN_TOKENS = "codex.turn.token_usage."
 
 # --- Gemini CLI (0.61) ----------------------------------------------------------------------------
 

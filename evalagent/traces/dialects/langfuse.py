@@ -18,8 +18,7 @@ _KINDS = {
     "event": "plumbing",
     "span": "node",
 }
-_METADATA = "langfuse.observation.metadata."
-"""LangChain's metadata, key by key: where in a graph the observation stands."""
+_INTERRUPTS = ("(Interrupt(", "Interrupt(", "GraphInterrupt(", "[Interrupt(")
 _INPUT = ("input", "prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
 _OUTPUT = ("output", "completion_tokens", "output_tokens", "completionTokens", "outputTokens")
 _READ = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read")
@@ -36,11 +35,9 @@ def observe(source: Source) -> Observation:
     span, attributes = source.span, source.attributes
     kind = _KINDS.get(str(attributes.get(names.LF_KIND)).lower(), "node")
     observation = fields.begin(source, kind, span.name)
-    observation.place = fields.place(attributes, _METADATA)
-    observation.agent = fields.text(attributes.get(f"{_METADATA}lc_agent_name"))
-    observation.session = observation.session or observation.place.thread
     given, output = attributes.get(names.LF_INPUT), attributes.get(names.LF_OUTPUT)
-    if attributes.get(names.LF_LEVEL) == "ERROR" and observation.error is None:
+    _graph(observation, source)
+    if attributes.get(names.LF_LEVEL) == "ERROR" and observation.error is None and not observation.interrupted:
         observation.error = fields.text(attributes.get(names.LF_STATUS)) or "error"
     usage = parse(attributes.get(names.LF_USAGE)).value
     if isinstance(usage, dict):
@@ -61,10 +58,28 @@ def observe(source: Source) -> Observation:
             observation.texts = tuple(t for t in (_text_of(item) for item in found) if t)
         genai.as_handoff(observation)
     else:
+        if kind == "node" and observation.agent == span.name:
+            observation.kind = kind = "agent"
         observation.weak = kind == "node"
         observation.task, observation.answer = fields.asked(given), fields.answered(output)
         observation.aggregated = True
     return observation
+
+
+def _graph(observation: Observation, source: Source) -> None:
+    """What the LangChain handler copies of LangGraph's metadata, each value JSON (3.x: as it is), and a graph that
+    waits for a person, which it tells as a message that is no error."""
+    size = len(names.LF_METADATA)
+    metadata = {
+        key[size:]: parse(value).value for key, value in source.attributes.items() if key.startswith(names.LF_METADATA)
+    }
+    if metadata:
+        observation.place = fields.place(metadata)
+        observation.agent = fields.text(metadata.get("lc_agent_name"))
+        observation.session = observation.session or observation.place.thread
+    said = fields.text(source.attributes.get(names.LF_STATUS))
+    if said is not None and said.startswith(_INTERRUPTS):
+        observation.interrupted, observation.error = True, None
 
 
 def messages(observation: Observation, source: Source, given: Json, output: Json) -> None:
