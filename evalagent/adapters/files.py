@@ -16,7 +16,7 @@ from evalagent.errors import UsageError
 from evalagent.suites import Case, Suite, parse_cases, parse_suite
 from evalagent.traces.anyvalues import as_text
 from evalagent.traces.masking import mask
-from evalagent.traces.price_tables import parse_prices
+from evalagent.traces.suite_prices import parse_prices
 from evalagent.traces.suite_secrets import SuiteSecrets
 
 STANDARD_INPUT = "-"

@@ -1,4 +1,4 @@
-"""Tables of prices: the vendors' public lists, which come with the program, and a suite's own.
+"""Tables of prices: the vendors' public lists, which come with the program, and one entry of a suite's own.
 
 `list_prices.json` holds the lists: by vendor the page they are from, the date when they were last seen there, and for
 each model US dollars per million tokens, standard tier, of the vendor's own API. `over` holds the prices of a call
@@ -6,8 +6,6 @@ whose prompt has more than so many tokens, for all of its tokens. A cache write 
 model that is null there is known to cost something else than its name suggests, and nobody checked what.
 """
 
-import difflib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,9 +13,7 @@ from importlib.resources import files
 
 import orjson
 
-from evalagent.errors import UsageError
 from evalagent.model import Json
-from evalagent.suites.documents import read_yaml
 
 SIDES = ("input", "output", "cache_read", "cache_write")
 
@@ -55,29 +51,6 @@ def list_prices() -> ListPrices:
             prices[model] = _price(said) if said else None
             dates[model] = one["as_of"]
     return ListPrices(prices, dates, max(dates.values()))
-
-
-def parse_prices(text: str, file: str) -> dict[str, dict[str, float]]:
-    """A suite's own table, `model: {input, output, cache_read?, cache_write?}` in US dollars per million tokens;
-    UsageError with file, line and key for the first thing in it that is none."""
-    document = read_yaml(text, file)
-    if not isinstance(document.value, dict):
-        raise UsageError("expected model names with their prices", file=file, line=1)
-    for model, said in document.value.items():
-        if not isinstance(said, dict) or not {"input", "output"} <= said.keys():
-            message = "expected `{input: …, output: …}` in dollars per million tokens"
-            raise UsageError(message, file=file, line=document.line_of((model,)), key=str(model))
-        for side, amount in said.items():
-            line, key = document.line_of((model, side)), f"{model}.{side}"
-            if side not in SIDES:
-                near = difflib.get_close_matches(str(side), SIDES, 1) or SIDES
-                message = f"unknown key; did you mean {' or '.join(f'`{name}`' for name in near)}?"
-                raise UsageError(message, file=file, line=line, key=key)
-            number = isinstance(amount, int | float) and not isinstance(amount, bool)
-            if not number or not math.isfinite(amount) or amount < 0:
-                message = f"expected dollars per million tokens (got {str(amount)[:60]!r})"
-                raise UsageError(message, file=file, line=line, key=key)
-    return {str(model): dict(said) for model, said in document.value.items()}
 
 
 def own_price(said: Json) -> Price | None:

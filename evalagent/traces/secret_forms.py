@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import orjson
@@ -97,52 +98,71 @@ def seal(secret: str) -> str:
 
 
 # --- by form -------------------------------------------------------------------------------------
+#
+# Each pattern begins with what is searched for fast, a letter or a few, and looks back from there.
 
-_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-"""Where a word begins; an escaped line end counts as one (`\\nsk-…` in JSON text)."""
+
+def _edge(after: int) -> str:
+    """That a word began so many characters before; an escaped line end counts too (`\\nsk-…` in JSON text)."""
+    return rf"(?:(?<![A-Za-z0-9](?s:.){{{after}}})|(?<=\\[nrt](?s:.){{{after}}}))"
+
+
 _BEARER = r"[A-Za-z0-9._~+/-]{8,}={0,2}"
 _PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY-----"
-_PATTERNS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("sk-",), r"(?:sk-(?=[\w-]{0,60}\d)[\w-]{8,}|sk-[\w-]{20,})"),
-    (("k_live_", "k_test_", "whsec_"), r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{8,}"),
-    (("bearer",), rf"(?:(?:Bearer|BEARER)\s+(?P<s>{_BEARER})|bearer\s+(?P<t>(?=[^\s\"']*\d){_BEARER}))"),
-    (("akia", "asia"), r"A[KS]IA[0-9A-Z]{12,}"),
-    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"gh[pousr]_[A-Za-z0-9]{10,}"),
-    (("github_pat_",), r"github_pat_\w{10,}"),
-    (("glpat-",), r"glpat-[\w-]{10,}"),
-    (("xox",), r"xox[abeoprs]-[\w-]{8,}"),
-    (("aiza",), r"AIza[\w-]{20,}"),
-    (("ya29.",), r"ya29\.[\w-]{10,}"),
-    (("hf_", "gsk_", "npm_", "r8_", "lsv2_", "dop_v1_"), r"(?:hf|gsk|npm|r8|lsv2_(?:pt|sk)|dop_v1)_\w{16,}"),
-    (("pypi-",), r"pypi-[\w-]{20,}"),
-    (("sg.",), r"SG\.[\w-]{12,}\.[\w-]{12,}"),
-    (
-        ("eyj",),
-        # guarded by what has to follow the first part, and from that part's beginning: it is gone through only twice
-        rf"(?<![\w-])(?=[\w-]++\.[\w-]{{6}})[\w-]*?{_EDGE}(?P<s>eyJ[\w-]{{6,}}\.[\w-]{{6,}}(?:\.[\w-]*)?)",
-    ),
-    (
-        ("private key",),
-        rf"-----BEGIN {_PEM_NAME}(?:[^-\"\\]|\\++[nr]|-(?!----))*+(?:-----END {_PEM_NAME})?",
-    ),
-    (("://",), r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/@:\"'\\]{0,80}:(?!\[masked:)(?P<s>[^\s/@\"'\\]{1,256})@"),
-    (
-        ("authorization", "-key", "auth-token", "cookie"),
-        r"(?i:(?:proxy-)?authorization|(?:x-)?(?:[a-z]{1,20}-)?api-key|x-auth-token|(?:set-)?cookie)\s*:\s*"
-        r"(?i:(?:bearer|basic|token|digest)\s+)?+(?!\[masked:)(?P<s>[^\s\"'\\,;]{4,})",
-    ),
+_FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = tuple(
+    (hints, re.compile(pattern))
+    for hints, pattern in (
+        (("sk-",), rf"sk-{_edge(3)}(?:(?=[\w-]{{0,60}}\d)[\w-]{{8,}}|[\w-]{{20,}})"),
+        (
+            ("k_live_", "k_test_", "whsec_"),
+            rf"(?:[sr]k_(?:live|test)_{_edge(8)}|whsec_{_edge(6)})[A-Za-z0-9]{{8,}}",
+        ),
+        (
+            ("bearer",),
+            rf"(?:(?:Bearer|BEARER){_edge(6)}\s+(?P<s>{_BEARER})"
+            rf"|bearer{_edge(6)}\s+(?P<t>(?=[^\s\"']*\d){_BEARER}))",
+        ),
+        (("akia", "asia"), rf"A[KS]IA{_edge(4)}[0-9A-Z]{{12,}}"),
+        (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), rf"gh[pousr]_{_edge(4)}[A-Za-z0-9]{{10,}}"),
+        (("github_pat_",), rf"github_pat_{_edge(11)}\w{{10,}}"),
+        (("glpat-",), rf"glpat-{_edge(6)}[\w-]{{10,}}"),
+        (("xox",), rf"xox[abeoprs]-{_edge(5)}[\w-]{{8,}}"),
+        (("aiza",), rf"AIza{_edge(4)}[\w-]{{20,}}"),
+        (("ya29.",), rf"ya29\.{_edge(5)}[\w-]{{10,}}"),
+        (
+            ("hf_", "gsk_", "npm_", "r8_", "lsv2_", "dop_v1_"),
+            rf"(?:(?:hf_|r8_){_edge(3)}|(?:gsk_|npm_){_edge(4)}|lsv2_(?:pt|sk)_{_edge(8)}|dop_v1_{_edge(7)})\w{{16,}}",
+        ),
+        (("pypi-",), rf"pypi-{_edge(5)}[\w-]{{20,}}"),
+        (("sg.",), rf"SG\.{_edge(3)}[\w-]{{12,}}\.[\w-]{{12,}}"),
+        (("eyj",), rf"eyJ{_edge(3)}"),
+        (
+            ("private key",),
+            rf"-----BEGIN {_edge(11)}{_PEM_NAME}(?:[^-\"\\]|\\++[nr]|-(?!----))*+(?:-----END {_PEM_NAME})?",
+        ),
+        (("://",), r"://[^\s/@:\"'\\]{0,80}:(?!\[masked:)(?P<s>[^\s/@\"'\\]{1,256})@"),
+    )
 )
-_FORMS = tuple((hints, re.compile(pattern if hints == ("eyj",) else _EDGE + pattern)) for hints, pattern in _PATTERNS)
-_SPOKEN_HINTS = ("passw", "passphrase", "api", "secret", "token")
+_JWT = re.compile(r"eyJ[\w-]{6,}+\.[\w-]{6,}+(?:\.[\w-]*)?")
+_JWT_PART = re.compile(r"[\w-]*+")
+_SCHEME_BEFORE = re.compile(rf"{_edge(0)}[A-Za-z][A-Za-z0-9+.-]{{1,20}}\Z")
+_HEADER_WORDS = ("authorization", "api-key", "x-auth-token", "cookie")
+_HEADER = re.compile(
+    rf"{_edge(0)}(?i:authorization|api-key|x-auth-token|cookie)\s*:\s*"
+    r"(?i:(?:bearer|basic|token|digest)\s+)?+(?!\[masked:)(?P<s>[^\s\"'\\,;]{4,})"
+)
+_SPOKEN_WORDS = ("password", "passwd", "passphrase", "api", "secret", "client", "access")
 _SPOKEN = re.compile(
-    _EDGE + r"(?i:password|passwd|passphrase|api[_ -]?key|secret[_ ]?key|client[_ ]?secret|access[_ ]?token)"
+    rf"{_edge(0)}(?i:password|passwd|passphrase|api[_ -]?key|secret[_ ]?key|client[_ ]?secret|access[_ ]?token)"
     r"\s*(?::|\b(?i:is)\b)\s*[`(]?(?!\[masked:)(?=[^\s\"'`,;\\]{4})"
 )
 _UNBROKEN = re.compile(r"[^\s\"'`,;\\]++")
 _DIGIT = re.compile(r"\d")
 _KEY_HINTS = ("key", "token", "secret", "passw", "passphrase", "pwd", "authorization", "cookie", "connection")
-_ASSIGNED = re.compile(r"(?<![\w.-])(?P<name>[\w.-]{2,64})=(?!\[masked:)(?P<s>[^\s&;,\"'<>\\(){}\[\]]{4,})")
-_KEY = re.compile(r"(?<!\\)(\\*+)([\"'])([\w .$/-]{2,80})\1\2\s*:\s*")
+_ASSIGNS = re.compile(r"=(?!\[masked:)(?=[^\s&;,\"'<>\\(){}\[\]]{4})")
+_ASSIGNED = re.compile(r"[^\s&;,\"'<>\\(){}\[\]]++")
+_NAME_BEFORE = re.compile(r"[\w.-]+\Z")
+_KEY = re.compile(r"([\"'])([\w .$/-]{2,80})(\\*+)\1\s*:\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?").match
 _BETWEEN = re.compile(r"\s*,\s*").match
 
@@ -150,18 +170,39 @@ _BETWEEN = re.compile(r"\s*,\s*").match
 def mask_text(text: str) -> str:
     """A text with what looks like a secret masked, once over."""
     low = text.lower()
-    for hint in _KEY_HINTS:
-        if hint in low:
-            text = _keyed(text)
-            if "=" in text:
-                text = _ASSIGNED.sub(_assigned, text)
-            break
+    if any(hint in low for hint in _KEY_HINTS):
+        text = _keyed(text)
+        if "=" in text:
+            text = _assignments(text)
     for hints, form in _FORMS:
         for hint in hints:
             if hint in low:
-                text = form.sub(_found, text)
+                text = (
+                    _urls(text, form)
+                    if hint == "://"
+                    else _tokens(text, form)
+                    if hint == "eyj"
+                    else form.sub(_found, text)
+                )
                 break
-    return _spoken(text) if any(hint in low for hint in _SPOKEN_HINTS) else text
+    if any(hint in low for hint in ("authorization", "-key", "auth-token", "cookie")):
+        text = _headers(text)
+    return _spoken(text) if any(hint in low for hint in ("passw", "passphrase", "api", "secret", "token")) else text
+
+
+def _places(text: str, words: Sequence[str]) -> Iterator[int]:
+    """Where one of these words may begin, in any case, in order."""
+    low = text.lower().replace("\u0131", "i").replace("\u017f", "s")
+    if len(low) != len(text):  # a letter that is two in lower case: nothing is where it was
+        yield from range(len(text))
+        return
+    found = []
+    for word in words:
+        at = low.find(word)
+        while at >= 0:
+            found.append(at)
+            at = low.find(word, at + 1)
+    yield from sorted(found)
 
 
 def _found(match: re.Match[str]) -> str:
@@ -175,14 +216,56 @@ def _found(match: re.Match[str]) -> str:
     return mark(match.group())
 
 
+def _tokens(text: str, begins: re.Pattern[str]) -> str:
+    """JSON web tokens. Where a part is followed by no other, no token begins anywhere in it."""
+    pieces: list[str] = []
+    done = after = 0
+    for match in begins.finditer(text):
+        start = match.start()
+        if start < after:
+            continue
+        token = _JWT.match(text, start)
+        if token:
+            pieces += [text[done:start], mark(token.group())]
+            done = after = token.end()
+        else:
+            part = _JWT_PART.match(text, start)
+            after = part.end() if part else start
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def _urls(text: str, form: re.Pattern[str]) -> str:
+    """Passwords in URLs; what stands before `://` has to be a scheme."""
+    pieces: list[str] = []
+    done = 0
+    for match in form.finditer(text):
+        if _SCHEME_BEFORE.search(text, max(done, match.start() - 21), match.start()):
+            pieces += [text[done : match.start("s")], mark(match["s"])]
+            done = match.end("s")
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def _headers(text: str) -> str:
+    """Header lines whose name is that of a secret."""
+    pieces: list[str] = []
+    done = 0
+    for at in _places(text, _HEADER_WORDS):
+        match = _HEADER.match(text, at) if at >= done else None
+        if match:
+            pieces += [text[done : match.start("s")], mark(match["s"])]
+            done = match.end()
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
 def _spoken(text: str) -> str:
     """What a sentence says a password or key is (`the password is …`), if it has a digit."""
     pieces: list[str] = []
     done = digitless = 0
-    for match in _SPOKEN.finditer(text):
-        start = match.end()
-        if match.start() < done or start < digitless:
+    for at in _places(text, _SPOKEN_WORDS):
+        match = _SPOKEN.match(text, at) if at >= done else None
+        if match is None or match.end() < digitless:
             continue
+        start = match.end()
         run = _UNBROKEN.match(text, start)
         end = run.end() if run else start
         if _DIGIT.search(text, start, end):
@@ -193,8 +276,23 @@ def _spoken(text: str) -> str:
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def _assigned(match: re.Match[str]) -> str:
-    return f"{match['name']}={mark(match['s'])}" if names_a_secret(match["name"]) else match.group()
+def _assignments(text: str) -> str:
+    """`name=value` where the name is that of a secret."""
+    pieces: list[str] = []
+    done = after = 0
+    for match in _ASSIGNS.finditer(text):
+        at = match.start()
+        if at < after:
+            continue
+        name = _NAME_BEFORE.search(text, max(0, at - 65), at)
+        if name is None or not 2 <= len(name.group()) <= 64:
+            continue
+        value = _ASSIGNED.match(text, at + 1)
+        after = value.end() if value else at + 1
+        if names_a_secret(name.group()):
+            pieces += [text[done : at + 1], mark(text[at + 1 : after])]
+            done = after
+    return "".join([*pieces, text[done:]]) if pieces else text
 
 
 # --- by key, inside a text -----------------------------------------------------------------------
@@ -208,22 +306,27 @@ def _keyed(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for match in _KEY.finditer(text):
-        if match.start() < done or not names_a_secret(match[3]):
+        if not names_a_secret(match[2]):
             continue
-        slashes, quote, position = len(match[1]), match[2], match.end()
-        delimiter = match[1] + quote
+        first = match.start()
+        while first > 0 and text[first - 1] == "\\":
+            first -= 1
+        slashes, quote, position = match.start() - first, match[1], match.end()
+        if first < done or slashes != len(match[3]):
+            continue
+        delimiter = match[3] + quote
         listed = text[position : position + 1] == "["
         position += listed
         while text.startswith(delimiter, position):
             start = position + len(delimiter)
             end, after = _closing(text, start, quote, slashes)
             secret = text[start:end]
-            if not (match[3] == "token" and "logprob" in text[after : after + 24]):
+            if not (match[2] == "token" and "logprob" in text[after : after + 24]):
                 pieces += [text[done:start], _resealed(secret, slashes, quote)]
                 done = end
             more = _BETWEEN(text, after) if listed else None
             position = more.end() if more else len(text)
-        number = _NUMBER(text, position) if holds_numbers(match[3]) else None
+        number = _NUMBER(text, position) if holds_numbers(match[2]) else None
         if number:
             pieces += [text[done:position], delimiter, mark(number.group()), delimiter]
             done = number.end()

@@ -7,8 +7,9 @@ import pytest
 
 from evalagent.errors import UsageError
 from evalagent.model import Tokens
-from evalagent.traces.price_tables import list_prices, parse_prices
+from evalagent.traces.price_tables import list_prices
 from evalagent.traces.prices import cost_of, price_of
+from evalagent.traces.suite_prices import parse_prices
 
 LISTED = list_prices().prices
 
