@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 SUITE ?= examples/support_desk/suite.yaml
+MINUTES ?= 10
 UV_VERSION := 0.13.9
 COMPILE := $(BIN)/uv pip compile pyproject.toml --python-version 3.11 --universal --generate-hashes \
   --no-emit-index-url --no-header --quiet
@@ -55,10 +56,17 @@ format: setup ## Let ruff put the code in order
 localmodel: setup ## Add the tiny local model that one test asks (350 MB); CI does
 	$(BIN)/uv pip install --quiet --require-hashes -r requirements-localmodel.lock --python $(BIN)/python
 
+.PHONY: fuzz
+fuzz: setup ## Fuzz the path from bytes to rows, with two engines (MINUTES of CPU time each)
+	$(BIN)/uv pip install --quiet --require-hashes -r requirements-fuzz.lock --python $(BIN)/python
+	$(BIN)/python -m fuzz --engine hypothesis --minutes $(MINUTES) --out fuzz-out
+	$(BIN)/python -m fuzz --engine atheris --minutes $(MINUTES) --out fuzz-out
+
 .PHONY: lock
 lock: setup ## Resolve the dependencies again and write the lock files
 	$(COMPILE) --extra examples --extra dev -o requirements.lock
 	$(COMPILE) --extra examples --extra dev --extra localmodel -o requirements-localmodel.lock
+	$(COMPILE) --extra examples --extra dev --extra fuzz -o requirements-fuzz.lock
 
 .PHONY: server
 server: setup ## Start a Prefect server on 127.0.0.1:4200, tuned for many small tasks
