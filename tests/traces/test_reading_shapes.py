@@ -199,3 +199,55 @@ def test_times(value: Json, found: int) -> None:
 @pytest.mark.parametrize("value", [1750000000, 1750000000000, 1750000000000000, 1750000000000000000, 1750000000.0])
 def test_times_of_no_declared_unit_are_told_by_their_size(value: Json) -> None:
     assert any_time(value) == 1750000000000000000
+
+
+def test_an_id_in_the_form_of_x_ray_is_the_id_that_it_was_made_from() -> None:
+    assert trace_id("1-5759e988-bd862e3fe1be46a994272793") == "5759e988bd862e3fe1be46a994272793"
+    assert trace_id("1-5759e988-bd862e3fe1be46a99427279") != "5759e988bd862e3fe1be46a99427279"
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "2026-03-01T09:00:00.000Z ",
+        "2026-03-01T09:00:00 ",
+        "2026-03-01T09:00:00.123456+00:00 otel-rt-logs ",
+        "2026-03-01 09:00:00,5\t",
+    ],
+)
+def test_the_time_and_stream_that_a_log_tool_writes_before_a_document_is_no_content(stamp: str) -> None:
+    lines = [
+        json.dumps({"traceId": TRACE, "spanId": f"{n:016x}", "name": f"{n}", "startTimeUnixNano": n}) for n in (1, 2)
+    ]
+    reading = read("".join(f"{stamp}{line}\n" for line in lines).encode(), "f")
+    assert ([span.name for span in reading.spans], reading.rejected, reading.lines_in) == (["1", "2"], (), 2)
+
+
+def test_zipkin_says_status_scope_and_events_in_tags_and_annotations() -> None:
+    span = only(
+        [
+            {
+                "traceId": TRACE, "id": SPAN, "parentId": OTHER, "name": "find", "timestamp": 1750000000000001,
+                "duration": 250, "annotations": [{"timestamp": 1750000000000101, "value": "cache miss"}],
+                "localEndpoint": {"serviceName": "desk"},
+                "tags": {"error": "it broke", "otel.scope.name": "lib", "otel.scope.version": "2", "n": "5"},
+            }
+        ],
+        "zipkin",
+    )  # fmt: skip
+    assert (span.parent_id, span.start_ns, span.end_ns) == (OTHER, 1750000000000001000, 1750000000000251000)
+    assert (span.status, span.status_message) == ("error", "it broke")
+    assert (span.scope, span.scope_version, span.resource) == ("lib", "2", {"service.name": "desk"})
+    assert [(event.name, event.time_ns) for event in span.events] == [("cache miss", 1750000000000101000)]
+    assert span.attributes == {"n": "5"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "status"),
+    [
+        ({}, "unset"), ({"error": ""}, "error"), ({"error": "false"}, "unset"), ({"error": "true"}, "error"),
+        ({"otel.status_code": "OK"}, "ok"), ({"otel.status_code": "ERROR", "error": "why"}, "error"),
+    ],
+)  # fmt: skip
+def test_zipkin_s_error_tag_is_a_failure_unless_the_code_says_otherwise(tags: Json, status: str) -> None:
+    assert only([{"traceId": TRACE, "id": SPAN, "duration": 1, "timestamp": 1, "tags": tags}]).status == status
