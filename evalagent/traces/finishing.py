@@ -231,7 +231,9 @@ def _ends(step: Draft) -> bool:
 
 
 def _root_answer(drafts: Drafts) -> str | None:
-    return next((drafts.observations[at].answer for at in drafts.forest.roots if drafts.observations[at].answer), None)
+    """What the outermost span that did not fail gave back."""
+    roots = (drafts.observations[at] for at in drafts.forest.roots)
+    return next((one.answer for one in roots if one.answer and not one.error), None)
 
 
 def _says(step: Draft) -> bool:

@@ -1,6 +1,8 @@
 """Edges between traces, from evidence and never from time: links, one session's messages, a resumed graph, tools that
 lost their context in a thread."""
 
+from collections.abc import Mapping
+
 from evalagent.model import Edge, Message
 from evalagent.traces.drafts import Draft, Request
 from evalagent.traces.strands import WINDOW_NS, conversations
@@ -56,23 +58,32 @@ def orphan_tools(strands: list[Strand]) -> None:
 
 def _allowed_later(strands: list[Strand]) -> None:
     """A call that had to wait (for a person's leave, for an answer from outside) runs in a later trace of its session,
-    before any model call: the call's id tells who asked."""
+    before any model call: the call's id tells who asked, else (Agno) its name and arguments."""
     for members in conversations(strands):
         asked: dict[str, tuple[Strand, Draft, Request]] = {}
+        waiting: dict[tuple[str, str], tuple[Strand, Draft, Request]] = {}
         for strand in members:
             for step in strand.drafts.steps:
-                known = asked.get(step.observation.call_id or "") if step.kind in ("tool", "handoff") else None
-                if known is None or step.request is not None or known[2].name != step.name:
+                if step.kind not in ("tool", "handoff") or step.request is not None:
+                    continue
+                identity, given = step.observation.call_id, step.observation.arguments
+                if identity or given is None:
+                    known, confidence = asked.get(identity or ""), 1.0
+                else:
+                    known, confidence = waiting.pop((step.name, canonical(given)), None), 0.8
+                if known is None or known[2].name != step.name or (not identity and known[2].used):
                     continue
                 home, caller, request = known
                 if not request.used:
                     request.foreign = (strand.trace_id, step.step_id)
                 step.asked_afar = caller.step_id
-                step.afar += (Edge(caller.step_id, "call", 1.0, home.trace_id),)
+                step.afar += (Edge(caller.step_id, "call", confidence, home.trace_id),)
             for step in strand.drafts.steps:
                 for request in step.requests:
                     if request.id:
                         asked[request.id] = (strand, step, request)
+                    if not request.used:
+                        waiting[(request.name, request.text)] = (strand, step, request)
 
 
 def _keys(strand: Strand, step: Draft) -> list[tuple[str, ...]]:
@@ -95,9 +106,10 @@ def between(strands: list[Strand]) -> None:
                 if request.foreign is not None:
                     trace, step = request.foreign
                     strand.drafts.steps[number].afar += (Edge(step, "data", 1.0, trace),)
+    lost = {(s.trace_id, d.step_id): (s, d) for s in strands for d in s.drafts.steps if d.asked_afar is not None}
     for members in conversations(strands):
         _histories(members)
-        _answers(members)
+        _answers(members, lost)
         _resumes(members)
     _links(strands)
     _reduce(strands)
@@ -166,8 +178,9 @@ def _histories(members: list[Strand]) -> None:
                 _latest_only(step, strand, members)
 
 
-def _answers(members: list[Strand]) -> None:
-    """The result of a call that an earlier trace made, in the input of a call in a later one."""
+def _answers(members: list[Strand], lost: Mapping[tuple[str, str], tuple[Strand, Draft]]) -> None:
+    """The result of a call that an earlier trace made, in the input of a call in a later one. `lost`: tools that ran in
+    another trace than the call that asked for them, by trace and step."""
     asked: dict[str, tuple[Strand, Draft]] = {}
     for strand in members:
         histories = strand.histories
@@ -185,6 +198,10 @@ def _answers(members: list[Strand]) -> None:
             identity = step.request.id if step.request is not None else step.observation.call_id
             if identity and step.kind in ("tool", "handoff"):
                 asked[identity] = (strand, step)
+            for request in step.requests:
+                ran = lost.get(request.foreign) if request.foreign is not None else None
+                if request.id and ran is not None:
+                    asked[request.id] = ran
 
 
 def _latest_only(step: Draft, strand: Strand, members: list[Strand]) -> None:
