@@ -23,7 +23,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
-from evalagent.traces.secret_forms import holds_numbers, mark, mask_text, names_a_secret, seal
+from evalagent.traces.clean_texts import TAIL, WORTH, CleanTexts
+from evalagent.traces.secret_forms import mask_text
+from evalagent.traces.secret_names import holds_numbers, mark, names_a_secret, seal
 from evalagent.traces.secret_signs import REACH, may_hold_a_secret
 from evalagent.traces.suite_secrets import SuiteSecrets
 
@@ -37,39 +39,6 @@ _SHORT = 48
 _LONG = 1 << 14
 """Characters of a text that is worth remembering where it may hold a secret: the same instructions in every call."""
 
-_WORTH = 512
-"""Characters of a text that is worth comparing with the one before; a shorter one is read as fast."""
-_TAIL = 16
-"""Characters at a text's end that the next one may have replaced: the brackets that close it."""
-_KEPT = 1 << 24
-"""Characters of texts that are remembered in all; then everything is forgotten."""
-
-
-class _Histories:
-    """Texts that were found to hold no secret, by the trace and the attribute they stood in.
-
-    The next call of a model repeats the messages of the one before and adds some: only what is new is looked at.
-    """
-
-    def __init__(self) -> None:
-        self._traces: dict[str, dict[str, str]] = {}
-        self._size = 0
-
-    def of(self, trace_id: str) -> Mapping[str, str]:
-        """The texts of one trace by attribute."""
-        return self._traces.get(trace_id, _NOTHING)
-
-    def keep(self, trace_id: str, texts: Mapping[str, str], grown: int) -> None:
-        """Remember texts of a trace; they are `grown` characters longer than those they replace."""
-        self._size += grown + 100
-        if self._size > _KEPT:
-            self._traces = {}
-            self._size = 0
-        self._traces.setdefault(trace_id, {}).update(texts)
-
-
-_NOTHING: Mapping[str, str] = {}
-
 
 class _Masker:
     """Masks values with the built-in rules and the suite's own expressions."""
@@ -78,7 +47,7 @@ class _Masker:
         self.own = SuiteSecrets(patterns)
         self.short = lru_cache(maxsize=1 << 15)(self._masked)
         self.long = lru_cache(maxsize=1 << 8)(self._masked)
-        self.histories = _Histories()
+        self.histories = CleanTexts()
         self.resource: Mapping[str, Json] = {}
         """The last one that was clean: most spans share theirs."""
         self.objects: dict[tuple[str, ...], bool | None] = {}
@@ -144,13 +113,13 @@ class _Masker:
         for key, value in span.attributes.items():
             kind = type(value)
             if kind is str:
-                if len(value) < _WORTH or own:
+                if len(value) < WORTH or own:
                     texts.append(value)
                     continue
                 before = known.get(key, "")
                 if before == value:
                     continue
-                same = len(before) - _TAIL
+                same = len(before) - TAIL
                 texts.append(value[same - REACH :] if before and value.startswith(before[:same]) else value)
                 fresh[key] = value
                 grown += len(value) - len(before)

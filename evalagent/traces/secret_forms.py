@@ -1,104 +1,11 @@
-"""What secrets look like: the names they go by, their forms, and where they stand inside a text."""
+"""What secrets look like under whatever name: the forms of keys and tokens, and how lines and sentences say them."""
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
-import orjson
+from evalagent.traces.secret_keys import mask_keyed
+from evalagent.traces.secret_names import mark, names_a_secret
 
-NAMES = (
-    "apikey",
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "secretkey",
-    "secretaccesskey",
-    "accesskey",
-    "accesskeyid",
-    "privatekey",
-    "signingkey",
-    "encryptionkey",
-    "connectionstring",
-    "authorization",
-    "cookie",
-    "pwd",
-    "sessionkey",
-    "sharedkey",
-)
-"""What the name of a secret ends in, letters and digits alone; beside these there is `token`, with exceptions."""
-_STRONG = ("password", "passwd", "passphrase", "pwd", "secret")
-"""Under these a number is a secret too."""
-_HARMLESS_TOKENS = (
-    "next",
-    "nextpage",
-    "page",
-    "continuation",
-    "cursor",
-    "sync",
-    "stop",
-    "eos",
-    "bos",
-    "pad",
-    "unk",
-    "sep",
-    "cls",
-    "mask",
-    "start",
-    "end",
-    "first",
-    "last",
-    "per",
-    "output",
-    "input",
-    "prompt",
-    "completion",
-    "cached",
-    "reasoning",
-    "special",
-    "added",
-    "top",
-    "decoded",
-)
-
-
-@lru_cache(maxsize=8192)
-def names_a_secret(key: str) -> bool:
-    """Whether what stands under this key is a secret: its last part, letters and digits alone, ends like one."""
-    last = re.split(r"[./\s]", key.strip())[-1] if key else ""
-    bare = re.sub(r"[^a-z0-9]", "", last.lower())
-    if bare.endswith(NAMES):
-        return True
-    return bare.endswith("token") and not bare.removesuffix("token").endswith(_HARMLESS_TOKENS)
-
-
-@lru_cache(maxsize=8192)
-def holds_numbers(key: str) -> bool:
-    """Whether a number under this key of a secret is one too."""
-    return re.sub(r"[^a-z0-9]", "", key.lower()).endswith(_STRONG)
-
-
-is_mark = re.compile(r"(?:[A-Za-z]+ )?\[masked:[0-9a-f]{8}\]").fullmatch
-"""Whether a text is a mark already, with or without the scheme of a header."""
-_SCHEME = re.compile(r"(?i)(bearer|basic|token|digest|negotiate)\s+(?=\S)").match
-
-
-def mark(secret: str) -> str:
-    """What stands in a secret's place."""
-    return f"[masked:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()[:8]}]"
-
-
-def seal(secret: str) -> str:
-    """A whole value masked; the scheme of a header (`Bearer`) stays, and so the token alone makes the mark."""
-    if not secret.strip() or is_mark(secret):
-        return secret
-    scheme = _SCHEME(secret)
-    return secret[: scheme.end()] + mark(secret[scheme.end() :]) if scheme else mark(secret)
-
-
-# --- by form -------------------------------------------------------------------------------------
-#
 # Each pattern begins with what is searched for fast, a letter or a few, and looks back from there.
 
 
@@ -162,16 +69,13 @@ _KEY_HINTS = ("key", "token", "secret", "passw", "passphrase", "pwd", "authoriza
 _ASSIGNS = re.compile(r"=(?!\[masked:)(?=[^\s&;,\"'<>\\(){}\[\]]{4})")
 _ASSIGNED = re.compile(r"[^\s&;,\"'<>\\(){}\[\]]++")
 _NAME_BEFORE = re.compile(r"[\w.-]+\Z")
-_KEY = re.compile(r"([\"'])([\w .$/-]{2,80})(\\*+)\1\s*:\s*")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?").match
-_BETWEEN = re.compile(r"\s*,\s*").match
 
 
 def mask_text(text: str) -> str:
     """A text with what looks like a secret masked, once over."""
     low = text.lower()
     if any(hint in low for hint in _KEY_HINTS):
-        text = _keyed(text)
+        text = mask_keyed(text)
         if "=" in text:
             text = _assignments(text)
     for hints, form in _FORMS:
@@ -293,73 +197,3 @@ def _assignments(text: str) -> str:
             pieces += [text[done : at + 1], mark(text[at + 1 : after])]
             done = after
     return "".join([*pieces, text[done:]]) if pieces else text
-
-
-# --- by key, inside a text -----------------------------------------------------------------------
-
-
-def _keyed(text: str) -> str:
-    """A text that holds JSON (or Python's way of writing it) with the values of secret keys masked.
-
-    Works on the text itself, so it may be cut off anywhere, and nothing else of it changes.
-    """
-    pieces: list[str] = []
-    done = 0
-    for match in _KEY.finditer(text):
-        if not names_a_secret(match[2]):
-            continue
-        first = match.start()
-        while first > 0 and text[first - 1] == "\\":
-            first -= 1
-        slashes, quote, position = match.start() - first, match[1], match.end()
-        if first < done or slashes != len(match[3]):
-            continue
-        delimiter = match[3] + quote
-        listed = text[position : position + 1] == "["
-        position += listed
-        while text.startswith(delimiter, position):
-            start = position + len(delimiter)
-            end, after = _closing(text, start, quote, slashes)
-            secret = text[start:end]
-            if not (match[2] == "token" and "logprob" in text[after : after + 24]):
-                pieces += [text[done:start], _resealed(secret, slashes, quote)]
-                done = end
-            more = _BETWEEN(text, after) if listed else None
-            position = more.end() if more else len(text)
-        number = _NUMBER(text, position) if holds_numbers(match[2]) else None
-        if number:
-            pieces += [text[done:position], delimiter, mark(number.group()), delimiter]
-            done = number.end()
-    return "".join([*pieces, text[done:]]) if pieces else text
-
-
-def _closing(text: str, start: int, quote: str, slashes: int) -> tuple[int, int]:
-    """Where the content of a quoted text ends, and where its closing quote ends; the end of the text if it was cut.
-
-    A quote in a JSON text that was itself quoted `n` times has `2^n - 1` backslashes; one inside the content has more,
-    by other numbers.
-    """
-    position = text.find(quote, start)
-    while position >= 0:
-        before = position
-        while before > start and text[before - 1] == "\\":
-            before -= 1
-        run = position - before
-        if run % (2 * (slashes + 1)) == slashes or run < slashes:
-            return position - min(run, slashes), position + 1
-        position = text.find(quote, position + 1)
-    return len(text), len(text)
-
-
-def _resealed(raw: str, slashes: int, quote: str) -> str:
-    """The mark for a secret as it was before it was quoted, so that it is the same as elsewhere."""
-    secret = raw
-    levels = (slashes + 1).bit_length()
-    while "\\" in secret and levels and quote == '"':
-        try:
-            secret = orjson.loads(f'"{secret}"')
-        except orjson.JSONDecodeError:
-            break
-        levels -= 1
-    sealed = seal(secret)
-    return raw if sealed == secret else sealed

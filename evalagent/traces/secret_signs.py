@@ -11,9 +11,9 @@ rule in `secret_forms` that it is named after. Three things keep that so:
   `REACH` characters before it need be looked at.
 """
 
-import re2  # type: ignore[import-untyped]
+import re2
 
-from evalagent.traces.secret_forms import NAMES, names_a_secret
+from evalagent.traces.secret_names import NAMES, names_a_secret
 
 REACH = 400
 """Characters. The longest sign is a URL with a password (21 + 3 + 80 + 1 + 256 + 1)."""

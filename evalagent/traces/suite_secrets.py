@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-import re2  # type: ignore[import-untyped]
+import re2
 
-from evalagent.traces.secret_forms import is_mark, mark
+from evalagent.traces.secret_names import is_mark, mark
 
 _ONE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
 _ENDS = re.compile(r"[\^$]|\\[AzQ]")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from evalagent.model import Event, Json, Span
 from evalagent.traces.masking import mark, mask, mask_span
-from evalagent.traces.secret_forms import NAMES, mask_text
+from evalagent.traces.secret_forms import mask_text
+from evalagent.traces.secret_names import NAMES
 from evalagent.traces.secret_signs import REACH, may_hold_a_secret
 
 ALNUM = "abcxyzABCXYZ0189"
