@@ -19,13 +19,27 @@ from evalagent.traces import attributes as names
 from evalagent.traces.unwrapping import structured
 
 _NUMBERED = re.compile(
-    r"(llm\.(?:input|output)_messages\.(\d{1,6})\.message\.|gen_ai\.(?:prompt|completion)\.(\d{1,6})\.)role"
+    r"((llm\.(?:input|output)_messages|gen_ai\.(?:prompt|completion))\.([0-9]{1,6})\.(?:message\.)?)role"
+).fullmatch
+_ASKING = re.compile(
+    r"((?:llm\.(?:input|output)_messages|gen_ai\.(?:prompt|completion))\.[0-9]{1,6}\.(?:message\.)?)"
+    r"(?:tool_calls\.|function_call).*",
+    re.DOTALL,
 ).fullmatch
 
 
 class _Message(NamedTuple):
     role: str
     content: Json
+
+
+class _Entry(NamedTuple):
+    """A numbered message of a span whose text was taken out."""
+
+    prefix: str
+    role: str
+    asks: bool
+    """Whether it calls tools: such a message had no text, mostly."""
 
 
 def restored(span: Span, events: tuple[Event, ...]) -> tuple[Span, tuple[Event, ...]]:
@@ -96,10 +110,12 @@ def _attributes(found: dict[str, Json], given: list[_Message], answered: list[_M
             if side and side[0].role == role and (spare or _is_json(side[0].content)):
                 found.setdefault(key, side.popleft().content)
     waiting = [*_placed(found, numbered, "llm.input", inputs), *_placed(found, numbered, "llm.output", outputs)]
-    for role in sorted({one.role for one in waiting}):
-        same = [one for one in waiting if one.role == role]
-        left = _placed(found, [entry for entry in numbered if entry[1] == role], "gen_ai.", same)
-        waiting = [one for one in waiting if one.role != role or one in left]
+    by_role: dict[str, list[_Message]] = {}
+    for one in waiting:
+        by_role.setdefault(one.role, []).append(one)
+    waiting = []
+    for role, told in by_role.items():
+        waiting += _placed(found, [entry for entry in numbered if entry.role == role], "gen_ai.", told)
     if not waiting:
         return {}
     if whole is None and names.TOOL_NAME in found and len(waiting) == 2:
@@ -114,66 +130,66 @@ def _attributes(found: dict[str, Json], given: list[_Message], answered: list[_M
 def _conversations(found: dict[str, Json], inputs: deque[_Message], outputs: deque[_Message]) -> None:
     """Whole conversations of the GenAI conventions, and instructions."""
     for side, key in ((inputs, names.INPUT_MESSAGES), (outputs, names.OUTPUT_MESSAGES)):
-        for one in list(side):
-            value = structured(one.content)
-            if type(value) is not list or not value or not all(type(item) is dict for item in value):
-                continue
-            if any("role" in item for item in value):
-                found.setdefault(key, one.content)
-                side.remove(one)
-            elif one.role == "system" and all("type" in item for item in value):
-                found.setdefault(names.SYSTEM_INSTRUCTIONS, one.content)
-                side.remove(one)
+        for _ in range(len(side)):
+            one = side.popleft()
+            place = _conversation(one, key)
+            if place is None:
+                side.append(one)
+            else:
+                found.setdefault(place, one.content)
 
 
-def _entries(found: Mapping[str, Json]) -> list[tuple[str, str, bool]]:
-    """The numbered messages that the span still names: prefix, role, and whether it calls tools; in the order in which
-    their texts were taken out."""
+def _conversation(one: _Message, key: str) -> str | None:
+    """Where a text stood that is a whole conversation or the instructions; None where it is another."""
+    value = structured(one.content)
+    if type(value) is not list or not value or not all(type(item) is dict for item in value):
+        return None
+    if any("role" in item for item in value):
+        return key
+    return names.SYSTEM_INSTRUCTIONS if one.role == "system" and all("type" in item for item in value) else None
+
+
+def _entries(found: Mapping[str, Json]) -> list[_Entry]:
+    """The numbered messages that the span still names, in the order in which their texts were taken out."""
+    asking = {match.group(1) for match in map(_ASKING, found) if match}
     entries = []
     for key, role in found.items():
         match = _NUMBERED(key)
-        if match and type(role) is str:
-            prefix = match.group(1)
-            asks = any(other.startswith((f"{prefix}tool_calls.", f"{prefix}function_call")) for other in found)
-            if f"{prefix}content" not in found:
-                entries.append(
-                    (
-                        prefix.rpartition(".message.")[0] or prefix,
-                        int(match.group(2) or match.group(3)),
-                        prefix,
-                        role,
-                        asks,
-                    )
-                )
-    entries.sort(key=lambda entry: (entry[0].rstrip(".0123456789"), entry[1]))
-    return [(prefix, role, asks) for _, _, prefix, role, asks in entries]
+        if match and type(role) is str and f"{match.group(1)}content" not in found:
+            prefix, kind, number = match.groups()
+            entries.append((kind, int(number), _Entry(prefix, role, prefix in asking)))
+    entries.sort(key=lambda entry: entry[:2])
+    return [entry for _, _, entry in entries]
 
 
-def _stands_in(entry: tuple[str, str, bool], role: str) -> bool:
+def _stands_in(entry: _Entry, role: str) -> bool:
     """Whether the text of a numbered message stands among the answers (role assistant) or among what was given. Where
     it is OpenInference's, that follows from the attribute and not from the message's role, which is lost."""
-    prefix, own, _ = entry
-    return prefix.startswith("llm.output") == (role == "assistant") if prefix.startswith("llm.") else own == role
+    if entry.prefix.startswith("llm."):
+        return entry.prefix.startswith("llm.output") == (role == "assistant")
+    return entry.role == role
 
 
-def _placed(
-    found: dict[str, Json], entries: list[tuple[str, str, bool]], start: str, texts: Iterable[_Message]
-) -> list[_Message]:
+def _placed(found: dict[str, Json], entries: list[_Entry], start: str, texts: Iterable[_Message]) -> list[_Message]:
     """Give numbered messages of one kind their texts; the texts for which there is no such message."""
     told = list(texts)
-    places = [entry for entry in entries if entry[0].startswith(start)]
+    places = [entry for entry in entries if entry.prefix.startswith(start)]
     chosen = _chosen(places, len(told))
     for place, one in zip(chosen, told, strict=False):
-        found.setdefault(f"{place[0]}content", one.content)
+        found.setdefault(f"{place.prefix}content", one.content)
     return told[len(chosen) :]
 
 
-def _chosen(places: list[tuple[str, str, bool]], count: int) -> list[tuple[str, str, bool]]:
-    """Which of the messages of a role had a text: if there are fewer texts than messages, those that call no tool."""
-    if count >= len(places):
-        return places
-    silent = [place for place in places if place[2]][: len(places) - count]
-    return [place for place in places if place not in silent]
+def _chosen(places: list[_Entry], count: int) -> list[_Entry]:
+    """Which of the messages had a text: if there are fewer texts than messages, those that call no tool."""
+    spare = len(places) - count
+    found = []
+    for place in places:
+        if spare > 0 and place.asks:
+            spare -= 1
+        else:
+            found.append(place)
+    return found
 
 
 def _is_json(value: Json) -> bool:
