@@ -120,8 +120,11 @@ def lost(trace: Trace, calls: Calls) -> Iterator[Finding]:
     """`requested_not_executed` and `executed_not_requested`."""
     speaking = [s for s in trace.steps if s.kind == "llm"]
     last = max(speaking, key=lambda s: (s.start_ns, s.step_id), default=None)
+    blind = max((s.start_ns for s in speaking if s.truncated), default=-1)  # their histories may have shown the result
     for step in trace.steps:
         if step.kind in ("tool", "handoff") and not step.executed and not _is_the_answer(step, last):
+            if step.start_ns <= blind:
+                continue
             message = f"`{step.name:.100}` was asked for; nothing ran it, and no result came back"
             evidence = {"tool": step.name, "call_id": step.call_id, "asked_by": step.request_step}
             yield Finding(step.trace_id, step.step_id, "requested_not_executed", "error", message, evidence)

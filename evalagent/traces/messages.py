@@ -76,6 +76,10 @@ class Reader:
             self._texts.append((text[:-1].rstrip(), messages))
             del self._texts[:-_REMEMBERED]
 
+    def cut_short(self, message: Message) -> Message:
+        """The message as one that was cut at its end."""
+        return self._mark((message,))[0]
+
     def _mark(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The last message of a list that was cut: its last call is no fault of the agent's."""
         if not messages or not messages[-1].requests:
@@ -185,12 +189,19 @@ def nested(pairs: Iterable[tuple[str, Json]]) -> dict[str, Json]:
     return root
 
 
-def _schemas(value: Json) -> Iterable[ToolSchema]:
-    value = parse(value).value
+def _schemas(value: Json) -> list[ToolSchema]:
+    """The tools of a declaration; none where any of it was cut, since what is left would lie about the rest."""
+    parsed = parse(value)
+    value = parsed.value
+    if parsed.truncated:
+        return []
     items = value if isinstance(value, list) else [value] if isinstance(value, dict) else []
+    found: list[ToolSchema] = []
     stack = list(reversed(items))
     while stack:
         item = structured(stack.pop())
+        if isinstance(item, str) and item[:1] == "{":
+            return []
         if not isinstance(item, dict):
             continue
         declared = item.get("function_declarations") or item.get("functionDeclarations")
@@ -201,13 +212,17 @@ def _schemas(value: Json) -> Iterable[ToolSchema]:
         if not isinstance(inner.get("name"), str):
             continue
         keys = ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema")
-        schema = next((parse(inner[k]).value for k in keys if inner.get(k) is not None), None)
+        said = next((parse(inner[k]) for k in keys if inner.get(k) is not None), None)
+        schema = said.value if said is not None and not said.truncated else None
         description = inner.get("description")
-        yield ToolSchema(
-            inner["name"],
-            description if isinstance(description, str) else "",
-            _lowered(schema) if isinstance(schema, dict) else None,
+        found.append(
+            ToolSchema(
+                inner["name"],
+                description if isinstance(description, str) else "",
+                _lowered(schema) if isinstance(schema, dict) else None,
+            )
         )
+    return found
 
 
 def _lowered(schema: dict[str, Json]) -> dict[str, Json]:

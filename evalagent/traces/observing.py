@@ -1,7 +1,7 @@
 """What one span says, whatever dialect it speaks: the value that dialects hand to the rest of the room."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from evalagent.model import Event, Json, Message, Span, Tokens, ToolSchema
 from evalagent.traces.messages import Reader

@@ -4,12 +4,14 @@
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evalagent.model import Json, Trace
+from evalagent.evaluating import examine, failing
+from evalagent.model import Json, Span, Trace
 from evalagent.traces.building import build
 from evalagent.traces.reading import read
 
@@ -92,3 +94,26 @@ def test_a_run_of_a_framework_is_read_as_its_expectation_says(name: str) -> None
     assert told(traces) == json.loads((FOLDER / f"{name}.expected.json").read_text())
     kept = sum(sum(len(s.span_ids) for s in t.steps) + len(t.containers) + len(t.ignored) for t in traces)
     assert kept == len(reading.spans)
+
+
+def cut(span: Span, size: int) -> Span:
+    """The span as a limit on the length of attribute values leaves it."""
+
+    def short(values: Mapping[str, Json]) -> dict[str, Json]:
+        return {key: value[:size] if isinstance(value, str) else value for key, value in values.items()}
+
+    events = tuple(replace(event, attributes=short(event.attributes)) for event in span.events)
+    return replace(span, attributes=short(span.attributes), events=events)
+
+
+@pytest.mark.parametrize("size", [64, 120, 256])
+@pytest.mark.parametrize("name", RUNS)
+def test_what_a_length_limit_cut_off_is_never_held_against_the_agent(name: str, size: int) -> None:
+    spans = read((FOLDER / f"{name}.jsonl").read_bytes(), f"{name}.jsonl").spans
+    whole = {finding.code for trace in build(spans).traces for finding in failing(examine(trace))}
+    left = {
+        finding.code
+        for trace in build([cut(span, size) for span in spans]).traces
+        for finding in failing(examine(trace))
+    }
+    assert left <= whole

@@ -81,7 +81,7 @@ def _request(observation: Observation, source: Source) -> None:
         contents = request.value.get("contents")
         fields.take_messages(observation, source, contents, None, _instruction(system))
         tools = config.get("tools") if isinstance(config, dict) else None
-        if tools and not observation.tools:
+        if tools and not observation.tools and not request.truncated:
             observation.tools = reader.tools(tools)
     response = parse(attributes.get(names.ADK_RESPONSE))
     if isinstance(response.value, dict) and observation.reply is None:

@@ -6,7 +6,7 @@ from evalagent.model import Event, Json, Message, Span
 from evalagent.traces import attributes as names
 from evalagent.traces.dialects import fields
 from evalagent.traces.observing import Observation, Source
-from evalagent.traces.unwrapping import parse
+from evalagent.traces.unwrapping import looks_cut, parse
 
 MODEL_CALLS = frozenset({"chat", "generate_content", "text_completion", "completion", "call_llm", "responses"})
 _MEMORY = frozenset({"create_memory", "search_memory", "update_memory", "upsert_memory", "delete_memory"})
@@ -119,11 +119,13 @@ def from_events(observation: Observation, source: Source, want_input: bool, want
         elif event.name == names.EVENT_COMPLETION:
             replies.extend(reader.many(body.get(names.COMPLETION), "assistant")[0])
         elif event.name in names.EVENT_MESSAGES:
-            one = message_event(source, event, names.EVENT_MESSAGES[event.name])
+            one, cut = message_event(source, event, names.EVENT_MESSAGES[event.name])
+            observation.truncated = observation.truncated or cut
             if one is not None:
                 given.append(one)
         elif event.name == names.EVENT_CHOICE and not fields.integer(body.get("index")):
-            one = message_event(source, event, "assistant")
+            one, cut = message_event(source, event, "assistant")
+            observation.truncated = observation.truncated or cut
             if one is not None:
                 replies.append(one)
     if want_input and (given or system):
@@ -134,23 +136,27 @@ def from_events(observation: Observation, source: Source, want_input: bool, want
         observation.reply = reader.joined(replies)
 
 
-def message_event(source: Source, event: Event, role: str) -> Message | None:
-    """The message of one `gen_ai.*.message` or `gen_ai.choice` event."""
+def message_event(source: Source, event: Event, role: str) -> tuple[Message | None, bool]:
+    """The message of one `gen_ai.*.message` or `gen_ai.choice` event, and whether it had been cut."""
     body = event.attributes
     content = body.get("message", body.get("content"))
+    cut = False
     if isinstance(content, str) and content[:1] in "[{":
-        parsed = parse(content).value
-        if not isinstance(parsed, dict) or _SHAPES & set(parsed):
-            content = parsed  # else a structured answer, which is told as it is
-    if isinstance(content, dict) and ("content" in content or "tool_calls" in content):
-        return source.reader.one({"role": role, **content}, role)
+        parsed = parse(content)
+        cut = parsed.truncated and looks_cut(content)
+        if not isinstance(parsed.value, dict) or _SHAPES & set(parsed.value):
+            content = parsed.value  # else a structured answer, which is told as it is
     value: dict[str, Json] = {"role": body.get("role") if isinstance(body.get("role"), str) else role}
-    value["content"] = content
-    if body.get("tool_calls") is not None:
-        value["tool_calls"] = body["tool_calls"]
-    if role == "tool" and body.get("id"):
-        value["tool_call_id"] = body["id"]
-    return source.reader.one(value, role)
+    if isinstance(content, dict) and ("content" in content or "tool_calls" in content):
+        value = {"role": role, **content}
+    else:
+        value["content"] = content
+        if body.get("tool_calls") is not None:
+            value["tool_calls"] = body["tool_calls"]
+        if role == "tool" and body.get("id"):
+            value["tool_call_id"] = body["id"]
+    message = source.reader.one(value, role)
+    return (source.reader.cut_short(message) if cut and message is not None else message), cut
 
 
 def tool_call(observation: Observation, source: Source) -> None:

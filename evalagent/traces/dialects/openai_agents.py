@@ -2,7 +2,7 @@
 
 Seen: opentelemetry-instrumentation-openai-agents-v2 0.1.0 with openai-agents 0.24. It calls every agent `OpenAI Agent`
 but where the agent's own span begins, tells a call as the Python text of the SDK's object, and leaves calls and results
-out of histories. Its successor (`genai-openai-agents` 1.3b0) writes plain GenAI spans, without model calls and hand-offs.
+out of histories. Its successor (`genai-openai-agents` 1.3b0) writes GenAI spans, without model calls and hand-offs.
 """
 
 import ast

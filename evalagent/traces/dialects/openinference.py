@@ -105,7 +105,8 @@ def _tokens(attributes: Mapping[str, Json]) -> Tokens | None:
 def _model_call(observation: Observation, source: Source) -> None:
     attributes = source.attributes
     reader = source.reader
-    parameters = parse(attributes.get(names.OI_PARAMETERS)).value
+    settings = parse(attributes.get(names.OI_PARAMETERS))
+    parameters = settings.value
     asked = parameters.get("model") if isinstance(parameters, dict) else None
     observation.model = fields.text(attributes.get(names.OI_MODEL)) or fields.text(asked)
     observation.name = fields.text(asked) or observation.model or source.span.name
@@ -131,8 +132,8 @@ def _model_call(observation: Observation, source: Source) -> None:
     if names.OI_TOOL_LIST in attributes:
         observation.tools = reader.tools(attributes[names.OI_TOOL_LIST])
     elif declared:
-        observation.tools = reader.tools([parse(value).value for value in declared])
-    elif isinstance(parameters, dict) and parameters.get("tools"):
+        observation.tools = reader.tools(declared)
+    elif isinstance(parameters, dict) and parameters.get("tools") and not settings.truncated:
         observation.tools = reader.tools(parameters["tools"])
 
 
