@@ -206,6 +206,7 @@ LOGFIRE_SPAN_TYPE = "logfire.span_type"
 
 # --- Codex CLI (0.171) ----------------------------------------------------------------------------
 
+EVENT_NAME = "event.name"
 CODE_MODULE = "code.module.name"
 CODEX_CALL_ID = "call_id"
 CODEX_TOOL_SOURCE = "tool_source"

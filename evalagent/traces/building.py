@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from evalagent.model import Event, Json, LogRecord, Span, Trace
 from evalagent.traces.agentcore import restored
-from evalagent.traces.dialects import observe
-from evalagent.traces.dialects.claude_code import addressed
+from evalagent.traces.dialects import addressed, observe
 from evalagent.traces.drafting import draft
 from evalagent.traces.echoes import silence_echoes
 from evalagent.traces.finishing import finish
@@ -45,7 +44,7 @@ class _Heap:
     duplicates: int = 0
     events: dict[str, list[Event]] = field(default_factory=dict)
     logged: set[tuple[str, int, str, str]] = field(default_factory=set)
-    """The log records that were attached: span, time, name, content."""
+    """The log records that came: span, time, name, content."""
 
 
 def build(
@@ -79,14 +78,16 @@ def build(
     attached = 0
     for log in logs:
         found = heaps.get(log.trace_id)
-        if found is not None and log.span_id in found.spans:
+        if found is not None:
             event = event_of(log)
             record = (log.span_id, log.time_ns, log.event_name, canonical(dict(event.attributes)))
             if record in found.logged:
                 continue  # it came again, as from a retried export
             found.logged.add(record)
             found.events.setdefault(log.span_id, []).append(event)
-            attached += 1
+    for heap in heaps.values():
+        heap.events = dict(addressed(tuple(heap.spans.values()), heap.events)) if heap.events else {}
+        attached += sum(len(told) for span_id, told in heap.events.items() if span_id in heap.spans)
     strands = [_strand(trace_id, heaps[trace_id]) for trace_id in sorted(heaps)]
     if ties is not None:
         ties += call_ties(strands)
@@ -139,9 +140,8 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
     reader = Reader()
     woods = forest(list(heap.spans.values()))
     observations = []
-    told = addressed(woods.spans, heap.events)
     for span in woods.spans:
-        extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in told.get(span.span_id, ())}
+        extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in heap.events.get(span.span_id, ())}
         events = (*span.events, *(extra[said] for said in sorted(extra)))  # a record that came again is the same event
         observations.append(observe(Source(*restored(span, events), reader)))
     return Strand(trace_id, draft(woods, observations))

@@ -4,9 +4,9 @@ The dialect is decided per span and never per file: one trace often mixes severa
 name breaks ties, since exporters lose it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
-from evalagent.model import Span
+from evalagent.model import Event, Span
 from evalagent.traces.dialects import (
     adk,
     agent_framework,
@@ -15,6 +15,7 @@ from evalagent.traces.dialects import (
     any_agent,
     autogen,
     claude_code,
+    codex,
     crewai,
     gemini_cli,
     genai,
@@ -32,6 +33,7 @@ from evalagent.traces.dialects import (
 )
 from evalagent.traces.dialects import plain as plain_spans
 from evalagent.traces.observing import Observation, Source
+from evalagent.traces.recognizing import Recognizer
 
 DIALECTS: tuple[tuple[str, Callable[[Span], bool], Callable[[Source], Observation]], ...] = (
     ("anthropic_sdk", anthropic_sdk.speaks, anthropic_sdk.observe),
@@ -41,6 +43,7 @@ DIALECTS: tuple[tuple[str, Callable[[Span], bool], Callable[[Source], Observatio
     ("mlflow", mlflow.speaks, mlflow.observe),
     ("vercel", vercel.speaks, vercel.observe),
     ("claude_code", claude_code.speaks, claude_code.observe),
+    ("codex", codex.speaks, codex.observe),
     ("gemini_cli", gemini_cli.speaks, gemini_cli.observe),
     ("langsmith", langsmith.speaks, langsmith.observe),
     ("mcp", mcp.speaks, mcp.observe),
@@ -57,14 +60,19 @@ DIALECTS: tuple[tuple[str, Callable[[Span], bool], Callable[[Source], Observatio
     ("genai", genai.speaks, genai.observe),
     ("plain", plain_spans.speaks, plain_spans.observe),
 )
-"""In this order; the first that a span speaks is its dialect, and every span speaks the last."""
+"""In this order; the first that a span speaks is its dialect, and every span speaks the last. To tell it, scope, name
+and attributes are all that it is shown of a span."""
+_RECOGNIZER = Recognizer([speaks for _, speaks, _ in DIALECTS])
 
 
 def observe(source: Source) -> Observation:
     """The span as its dialect means it."""
-    for name, speaks, understood in DIALECTS:
-        if speaks(source.span):
-            observation = understood(source)
-            observation.dialect = name
-            return observation
-    raise AssertionError("the last dialect takes every span")
+    name, _, understood = DIALECTS[_RECOGNIZER.first(source.span)]
+    observation = understood(source)
+    observation.dialect = name
+    return observation
+
+
+def addressed(spans: Sequence[Span], events: Mapping[str, list[Event]]) -> Mapping[str, list[Event]]:
+    """Log records by span id, moved to the span that they are about where a dialect says that by an id of its own."""
+    return codex.addressed(spans, claude_code.addressed(spans, events))
