@@ -61,7 +61,7 @@ def _id(value: Json, size: int) -> str | None:
     bare = text.replace("-", "") if len(text) == 36 else text
     if not bare:
         return None
-    if bare.isdecimal() and bare.isascii() and 2 * size < len(bare) <= 40:
+    if bare == text and bare.isdecimal() and bare.isascii() and 2 * size < len(bare) <= 40:
         number = int(bare)
         return format(number, f"0{size * 2}x") if 0 < number < 1 << (8 * size) else _nonzero(_hashed(text, size))
     if len(bare) <= 2 * size and _HEX(bare):

@@ -11,7 +11,7 @@ from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import adds_up, receipt
 from fuzz.seeds import request
 from tests.traces.conversations import TRANSCRIPTS
-from tests.traces.exports import EXPORTS, agentcore, langfuse_trace, mlflow, nested_runs, runs
+from tests.traces.exports import EXPORTS, agentcore, langfuse_older, langfuse_trace, mlflow, nested_runs, runs
 from tests.traces.loans import ANSWER, DIALECTS, FIND, FOUND, MODEL, RENEW, RENEWED, TASK, TOKENS
 from tests.traces.wrappings import PROTOBUF, messages
 
@@ -264,3 +264,12 @@ def test_langfuse_says_where_in_a_graph_an_observation_stands() -> None:
     assert parents["use a"] == parents["use b"] == set()
     assert parents["use d"] == {"5", "6"}
     assert trace.session == "t-1"
+
+
+def test_an_older_langfuse_that_knows_no_tools_shows_them_in_the_messages() -> None:
+    reading, trace = trace_of(json.dumps(langfuse_older()).encode())
+    assert len({span.span_id for span in reading.spans}) == 6
+    assert {span.parent_id for span in reading.spans[1:]} == {reading.spans[0].span_id}
+    same_run(trace)
+    assert [step.virtual for step in trace.steps] == [False, True, False, True, False]
+    assert [(s.tokens.input, s.tokens.output) for s in trace.steps if s.tokens is not None] == TOKENS
