@@ -58,7 +58,7 @@ def orphan_tools(strands: list[Strand]) -> None:
 
 def _allowed_later(strands: list[Strand]) -> None:
     """A call that had to wait (for a person's leave, for an answer from outside) runs in a later trace of its session,
-    before any model call: the call's id tells who asked, else (Agno) its name and arguments."""
+    before any model call: the call's id tells who asked, else (Agno has none, ADK another) its name and arguments."""
     for members in conversations(strands):
         asked: dict[str, tuple[Strand, Draft, Request]] = {}
         waiting: dict[tuple[str, str], tuple[Strand, Draft, Request]] = {}
@@ -67,11 +67,10 @@ def _allowed_later(strands: list[Strand]) -> None:
                 if step.kind not in ("tool", "handoff") or step.request is not None:
                     continue
                 identity, given = step.observation.call_id, step.observation.arguments
-                if identity or given is None:
-                    known, confidence = asked.get(identity or ""), 1.0
-                else:
+                known, confidence = asked.get(identity or ""), 1.0
+                if known is None and given is not None:
                     known, confidence = waiting.pop((step.name, canonical(given)), None), 0.8
-                if known is None or known[2].name != step.name or (not identity and known[2].used):
+                if known is None or known[2].name != step.name or (confidence < 1 and known[2].foreign is not None):
                     continue
                 home, caller, request = known
                 if not request.used:
@@ -82,8 +81,13 @@ def _allowed_later(strands: list[Strand]) -> None:
                 for request in step.requests:
                     if request.id:
                         asked[request.id] = (strand, step, request)
-                    if not request.used:
+                    if not request.used or _waits(strand, request):
                         waiting[(request.name, request.text)] = (strand, step, request)
+
+
+def _waits(strand: Strand, request: Request) -> bool:
+    """Whether the tool that was to run a call stopped for a person instead."""
+    return request.step is not None and strand.drafts.steps[request.step].observation.interrupted
 
 
 def _keys(strand: Strand, step: Draft) -> list[tuple[str, ...]]:

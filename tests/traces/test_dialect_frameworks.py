@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parent / "dialects"
 RUNS = (
     "adk_v1_agent_as_tool",
     "adk_v1_loop",
+    "adk_v2_confirmation",
     "adk_v2_parallel_calls",
     "adk_v2_transfer_and_back",
     "adk_v2_without_contents",
