@@ -22,9 +22,12 @@ _ROLES = {
 _LANGCHAIN = {"human", "ai", "system", "tool", "function", "developer"}
 _ITEM = re.compile(
     r"(?:function|custom_tool|mcp|web_search|file_search|code_interpreter|computer|local_shell|shell|apply_patch"
-    r"|image_generation)_call(_output)?|reasoning"
+    r"|image_generation|tool_search)_call(_output)?|reasoning|mcp_list_tools|mcp_approval_re(?:quest|sponse)|compaction"
 ).fullmatch
-_ITEM_SIGNS = ("call_id", "name", "summary", "action", "queries", "code", "output", "encrypted_content")
+_ITEM_SIGNS = (
+    "call_id", "name", "summary", "action", "queries", "code", "output", "encrypted_content", "server_label",
+    "approve",
+)  # fmt: skip
 _SERVED = ("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call", "apply_patch_call")
 """Items that another item answers; every other call was run by the provider, and its item holds the answer."""
 
@@ -86,6 +89,9 @@ def _item(raw: Mapping[str, Json]) -> list[Turn]:
     if kind == "reasoning":
         said = first(raw, "summary", "content")
         return [Turn(_said("assistant", [{"type": "reasoning", "content": plain(said)}]), raw, True)]
+    if not kind.endswith(("_call", "_output")):
+        role = "user" if kind == "mcp_approval_response" else "assistant"
+        return [Turn(_said(role, [{"type": kind, "content": plain(raw)}]), raw, role == "assistant")]
     identity = first(raw, "call_id", "id")
     if kind.endswith("_output"):
         return [Turn(_said("tool", [answer(identity, raw.get("output"))]), raw)]

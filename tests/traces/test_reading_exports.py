@@ -10,7 +10,7 @@ from evalagent.traces.formats import FORMATS
 from evalagent.traces.reading import Reading, read
 from evalagent.traces.receipt import adds_up, receipt
 from fuzz.seeds import request
-from tests.traces.conversations import TRANSCRIPTS
+from tests.traces.conversations import TRANSCRIPTS, responses
 from tests.traces.exports import EXPORTS, agentcore, langfuse_older, langfuse_trace, mlflow, nested_runs, runs
 from tests.traces.loans import ANSWER, DIALECTS, FIND, FOUND, MODEL, RENEW, RENEWED, TASK, TOKENS
 from tests.traces.wrappings import PROTOBUF, messages
@@ -273,3 +273,12 @@ def test_an_older_langfuse_that_knows_no_tools_shows_them_in_the_messages() -> N
     same_run(trace)
     assert [step.virtual for step in trace.steps] == [False, True, False, True, False]
     assert [(s.tokens.input, s.tokens.output) for s in trace.steps if s.tokens is not None] == TOKENS
+
+
+def test_items_that_are_neither_message_nor_call_make_no_step_of_their_own() -> None:
+    told = responses()
+    told.insert(2, {"type": "mcp_list_tools", "id": "m", "server_label": "desk", "tools": []})
+    told.insert(
+        3, {"type": "mcp_approval_request", "id": "a", "name": "find_loan", "arguments": "{}", "server_label": "desk"}
+    )
+    same_run(trace_of(json.dumps(told).encode())[1])
