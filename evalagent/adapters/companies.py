@@ -10,7 +10,7 @@ from array import array
 import duckdb
 
 from evalagent.adapters.arrow import arrow
-from evalagent.adapters.trace_store import one
+from evalagent.adapters.trace_store import one, temporary_table
 
 WINDOW_NS = 600 * 1_000_000_000
 """How far apart a call and the lost tool that ran it may be; `traces.strands` has the same."""
@@ -99,9 +99,8 @@ def join_traces(connection: duckdb.DuckDBPyConnection, ties: str, most: int) -> 
     joined = [(no, root) for no in range(size) if (root := _root(parents, no)) != no]
     pairs = [*joined, *((root, root) for root in sorted({root for _, root in joined}))]
     numbers, roots = pa.array([no for no, _ in pairs], pa.int64()), pa.array([root for _, root in pairs], pa.int64())
-    connection.register("pairs", pa.table({"no": numbers, "root": roots}))
+    temporary_table(connection, "pairs", pa.table({"no": numbers, "root": roots}))
     connection.execute(_COMPANIES, [most])
-    connection.unregister("pairs")
 
 
 def _join(parents: "array[int]", here: int, there: int) -> None:

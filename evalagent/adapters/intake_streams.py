@@ -14,7 +14,7 @@ from evalagent.adapters.files import STANDARD_INPUT, Input, shown
 from evalagent.errors import UsageError
 from evalagent.traces.unpacking import MOST_LAYERS, MOST_RATIO, UNSUSPECTED
 
-PIECE = 8 << 20
+PIECE = 4 << 20
 """Bytes of text that are read at a time; what is smaller is read whole."""
 _BLOCK = 1 << 20
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

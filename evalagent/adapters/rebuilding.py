@@ -15,12 +15,12 @@ from typing import Generic, TypeVar
 
 import duckdb
 
-from evalagent.adapters.arrow import Table, arrow
+from evalagent.adapters.arrow import arrow
 from evalagent.adapters.batch_building import MOST_TOGETHER, Batch, Made, make
 from evalagent.adapters.companies import join_traces, number_traces
 from evalagent.adapters.span_batches import LOG_COLUMNS, SPAN_COLUMNS
 from evalagent.adapters.step_rows import BUILT_TABLES, built_tables
-from evalagent.adapters.trace_store import TraceStore, one
+from evalagent.adapters.trace_store import TraceStore, insert_rows, one
 from evalagent.adapters.workers import DEFAULT, Workers
 from evalagent.model import Json
 from evalagent.traces.building import Built
@@ -180,7 +180,7 @@ def _rebuilt(
             for _, made in _batches(connection, hands, prices, batch_spans, among_others=True):
                 tables = made.result if made.ties is None else {**made.result, "ties": made.ties}
                 for table, rows in tables.items():
-                    _insert(connection, table, rows)
+                    insert_rows(connection, table, rows)
             run("INSERT INTO rebuilt FROM wanted")
             run(_NAMED)
             run("DELETE FROM stale")
@@ -195,21 +195,15 @@ def _processes(workers: int | None, spans: int) -> int:
     return workers if workers is not None else 0 if spans <= ALONE_UP_TO else DEFAULT
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Table) -> None:
-    connection.register("incoming", rows)
-    connection.execute(f"INSERT INTO {table} BY NAME FROM incoming")
-    connection.unregister("incoming")
-
-
 def _note(connection: duckdb.DuckDBPyConnection, made: Made) -> None:
     """What building told of the ties between traces, for the next round."""
     pa = arrow()
     if made.sessions:
         ids, sessions = zip(*made.sessions, strict=True)
         table = pa.table({"trace_id": pa.array(ids, pa.string()), "session": pa.array(sessions, pa.string())})
-        _insert(connection, "sessions", table)
+        insert_rows(connection, "sessions", table)
     if made.ties is not None:
-        _insert(connection, "ends", made.ties)
+        insert_rows(connection, "ends", made.ties)
 
 
 def _batches(

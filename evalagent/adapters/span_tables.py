@@ -9,7 +9,7 @@ import duckdb
 
 from evalagent.adapters.arrow import Table, arrow
 from evalagent.adapters.span_batches import SPAN_COLUMNS, spans_in
-from evalagent.adapters.trace_store import one
+from evalagent.adapters.trace_store import insert_rows, one, temporary_table
 from evalagent.model import Rejected
 from evalagent.traces.building import fullness
 
@@ -64,9 +64,8 @@ class SpanTables:
         """Rows of one input."""
         for table, rows in (("spans", spans), ("log_records", logs)):
             if rows is not None:
-                self.connection.register("incoming", rows)
-                self.connection.execute(f"INSERT INTO {table} BY NAME SELECT *, ? AS input FROM incoming", [number])  # noqa: S608
-                self.connection.unregister("incoming")
+                numbers = arrow().array([number] * rows.num_rows, "int64")
+                insert_rows(self.connection, table, rows.append_column("input", numbers))
 
     def discard(self, number: int) -> None:
         """Take back the rows of one input, of which `finish` was not called."""
@@ -158,14 +157,12 @@ class SpanTables:
         """Leave in `best` only the greatest by bytes of each of these ids."""
         pa = arrow()
         columns = ", ".join(f"s.{name}" for name in SPAN_COLUMNS)
-        self.connection.register(
-            "undecided", pa.table({"trace_id": [i[0] for i in ids], "span_id": [i[1] for i in ids]})
-        )
+        undecided = pa.table({"trace_id": [i[0] for i in ids], "span_id": [i[1] for i in ids]})
+        temporary_table(self.connection, "undecided", undecided)
         table = self.connection.sql(
             f"SELECT b.row, {columns} FROM best b SEMI JOIN undecided USING (trace_id, span_id)"  # noqa: S608
             " JOIN spans s ON s.rowid = b.row ORDER BY s.input, b.row"
         ).to_arrow_table()
-        self.connection.unregister("undecided")
         winners: dict[tuple[str, str], tuple[Any, int]] = {}
         losers: list[int] = []
         for span, row in zip(spans_in(table), table.column("row").to_pylist(), strict=True):
@@ -175,9 +172,8 @@ class SpanTables:
                 losers.append(known[1] if rank > known[0] else row)
             if known is None or rank > known[0]:
                 winners[key] = (rank, row)
-        self.connection.register("losers", pa.table({"row": losers}))
+        temporary_table(self.connection, "losers", pa.table({"row": pa.array(losers, "int64")}))
         self.connection.execute("DELETE FROM best WHERE row IN (SELECT row FROM losers)")
-        self.connection.unregister("losers")
 
     def _merge(self, table: str) -> None:
         """Keep the chosen row of each group in `copied`, with the sum of the copies."""

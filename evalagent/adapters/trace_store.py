@@ -12,11 +12,12 @@ from typing import Any
 
 import duckdb
 
+from evalagent.adapters.arrow import Table, arrow
 from evalagent.adapters.database import WAIT_S
 from evalagent.adapters.store import traces_database
 from evalagent.model import Json
 
-MEMORY = "320MB"
+MEMORY = "200MB"
 """What the database may hold in memory; beyond it goes to files beside it."""
 TABLES = ("spans", "steps", "edges", "traces", "findings", "fates", "log_records", "inputs", "stale", "ties")
 
@@ -89,6 +90,28 @@ def receipt_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Json]:
             for name, line, why in sorted(rejected, key=lambda piece: (piece[0], piece[1], piece[2]))
         ],
     }
+
+
+def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Table) -> None:
+    """Add Arrow rows to a table, columns by name."""
+    with _as_source(connection, rows) as source:
+        connection.execute(f"INSERT INTO {table} BY NAME FROM {source}")
+
+
+def temporary_table(connection: duckdb.DuckDBPyConnection, name: str, rows: Table) -> None:
+    """Make a temporary table of Arrow rows."""
+    with _as_source(connection, rows) as source:
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM {source}")
+
+
+@contextlib.contextmanager
+def _as_source(connection: duckdb.DuckDBPyConnection, rows: Table) -> Iterator[str]:
+    # a table that was registered, or its own reader, stays in memory until the connection is closed; this one does not
+    connection.register("incoming", arrow().RecordBatchReader.from_batches(rows.schema, rows.to_batches()))
+    try:
+        yield "incoming"
+    finally:
+        connection.unregister("incoming")
 
 
 def one(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None) -> Any:

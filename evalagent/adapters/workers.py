@@ -19,7 +19,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 DEFAULT = 2
 """Processes that work beside this one where nothing else is said."""
-AHEAD = 2
+AHEAD = 1
 """Pieces that wait beyond those that are worked on."""
 
 

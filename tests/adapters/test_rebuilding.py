@@ -209,7 +209,7 @@ def test_a_rebuild_that_is_interrupted_changes_nothing(tmp_path: Path, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(rebuilding, "_insert", interrupted)
+        patched.setattr(rebuilding, "insert_rows", interrupted)
         with pytest.raises(KeyboardInterrupt):
             rebuild(store, workers=0)
     assert rows(store) == before
