@@ -78,7 +78,7 @@ OI_TOOL_NAME = "tool.name"
 OI_TOOL_DESCRIPTION = "tool.description"
 OI_TOOL_PARAMETERS = "tool.parameters"
 OI_TOOL_ID = "tool.id"
-OI_TOOL_CALL_ID = "tool_call.id"
+OI_TOOL_CALL_IDS = ("tool_call.id", "tool.call_id")  # 0.1.42; the processors for Strands and Agent Framework
 OI_AGENT_NAME = "agent.name"
 OI_NODE = "graph.node.id"
 OI_NODE_PARENT = "graph.node.parent_id"
@@ -144,6 +144,8 @@ ML_OUTPUTS = "mlflow.spanOutputs"
 ML_USAGE = "mlflow.chat.tokenUsage"
 ML_MODEL = "mlflow.llm.model"
 ML_TOOLS = "mlflow.chat.tools"
+ML_CHUNK = "mlflow.chunk.value"
+ML_CHUNK_EVENT = "mlflow.chunk.item."
 
 # --- Vercel AI SDK (4 to 6, and 7 with LegacyOpenTelemetry) ---------------------------------------
 

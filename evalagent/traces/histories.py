@@ -69,6 +69,10 @@ class Histories:
                         self._producers.put(output, step.start, step.end, number)
                 if result is not None:
                     self._results.setdefault(result, []).append((step.end, number))
+            elif one.error and step.kind in ("tool", "handoff"):
+                for said in dict.fromkeys((one.error, one.error.partition("Error: ")[2])):
+                    if said:
+                        self._producers.put(collapsed(said), step.start, step.end, number)
 
     def read(self) -> None:
         """Add every edge that messages show."""
@@ -221,9 +225,28 @@ class Histories:
             del opened[at]
         if request is not None:
             self._answered(number, request, answer, rule, confidence)
+            if opened and answer.id:
+                self._told_together(number, request, answer, opened)
         elif not told:
             self._by_result(number, step, answer)
         return opened
+
+    def _told_together(self, number: int, request: Request, answer: ToolAnswer, opened: deque[Request | None]) -> None:
+        """One answer may tell what several calls came to, under the id of one (Strands' results as OpenInference's
+        processor writes them)."""
+        if not isinstance(answer.content, str):
+            return
+        steps = self._drafts.steps
+        own = plain(steps[request.step].observation.result) if request.step is not None else ""
+        whole = collapsed(answer.content)
+        if not own or own == whole or own not in whole:
+            return
+        for other in list(opened)[:CANDIDATES]:
+            if other is not None and other.step is not None and not steps[other.step].virtual:
+                text = plain(steps[other.step].observation.result)
+                if text and text in whole:
+                    opened.remove(other)
+                    self._answered(number, other, answer, "result_text", 0.8)
 
     def _told(self, number: int, step: Draft, answer: ToolAnswer) -> bool:
         """One answer without an id may tell the results of several calls."""

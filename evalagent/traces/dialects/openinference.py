@@ -23,16 +23,20 @@ _KINDS = {
     "DECISION": "node",
     "UNKNOWN": "node",
 }
+_RETOLD = ("pydantic-ai", "agent_framework")
+"""Frameworks whose own spans a processor of OpenInference tells again beside what they said, and tells less."""
 _NO_RESPONSE = "__fake_id__"
 """What OpenAI Agents calls a response that no server named."""
 _USAGE = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"), ("cache_read_input_tokens",), ())
 """Usage as OpenAI and Anthropic write it in a raw response, where the instrumentor counted none."""
-_TURNS = ("Step ", "turn")
+_TURNS = ("Step ", "turn", "execute_event_loop_cycle")
 
 
 def speaks(span: Span) -> bool:
     """Its own kind, or (where a limit dropped that, the oldest attribute) the keys that only it has."""
     attributes = span.attributes
+    if span.scope in _RETOLD:
+        return False
     return (
         names.OI_KIND in attributes
         or names.OI_TOKENS_PROMPT in attributes
@@ -174,9 +178,7 @@ def _plain_reply(observation: Observation, source: Source, output: Json) -> tupl
 def _tool_call(observation: Observation, source: Source) -> None:
     attributes = source.attributes
     observation.name = fields.text(attributes.get(names.OI_TOOL_NAME)) or source.span.name
-    observation.call_id = fields.text(attributes.get(names.OI_TOOL_CALL_ID)) or fields.text(
-        attributes.get(names.OI_TOOL_ID)
-    )
+    observation.call_id = fields.text(fields.first(attributes, (*names.OI_TOOL_CALL_IDS, names.OI_TOOL_ID)))
     given = attributes.get(names.OI_INPUT)
     if given is None:
         declared = parse(attributes.get(names.OI_TOOL_PARAMETERS)).value
@@ -243,6 +245,7 @@ def _container(observation: Observation, source: Source) -> None:
     if observation.kind == "agent":
         observation.name = (
             fields.text(attributes.get(names.OI_AGENT_NAME))
+            or fields.text(attributes.get(names.AGENT_NAME))
             or fields.text(attributes.get(names.OI_NODE_NAME))
             or (span.name.partition(".")[0] if "." in span.name else span.name)
         )
@@ -253,7 +256,7 @@ def _container(observation: Observation, source: Source) -> None:
     elif place.node is None and span.parent_id is None and observation.kind == "node":
         observation.kind = "workflow"
     observation.weak = observation.kind in ("node", "turn")
-    observation.node_id = fields.text(attributes.get(names.OI_NODE))
+    observation.node_id = fields.text(attributes.get(names.OI_NODE)) if observation.kind != "turn" else None
     observation.follows = fields.text(attributes.get(names.OI_NODE_PARENT))
     observation.tokens, observation.aggregated = _tokens(attributes), True
     observation.task = fields.asked(attributes.get(names.OI_INPUT))
