@@ -176,10 +176,11 @@ def _histories(members: list[Strand]) -> None:
             if reply is not None:
                 for key in _said(reply):
                     made[key] = (strand, step)
+    order = {member.trace_id: at for at, member in enumerate(members)}
     for strand in members:
         for step in strand.drafts.steps:
             if len(step.afar) > 1:
-                _latest_only(step, strand, members)
+                _latest_only(step, order)
 
 
 def _answers(members: list[Strand], lost: Mapping[tuple[str, str], tuple[Strand, Draft]]) -> None:
@@ -208,9 +209,8 @@ def _answers(members: list[Strand], lost: Mapping[tuple[str, str], tuple[Strand,
                     asked[request.id] = ran
 
 
-def _latest_only(step: Draft, strand: Strand, members: list[Strand]) -> None:
+def _latest_only(step: Draft, order: Mapping[str, int]) -> None:
     """Of the earlier turns of a conversation the last is the parent; the others are behind it."""
-    order = {member.trace_id: at for at, member in enumerate(members)}
     replies = [e for e in step.afar if e.via == "data" and e.confidence == 0.9 and e.trace_id in order]
     if len(replies) > 1:
         latest = max(order[e.trace_id or ""] for e in replies)
