@@ -204,6 +204,7 @@ PY_EVENTS = "events"
 PY_NEW_MESSAGES = "pydantic_ai.new_message_index"  # where a run's own messages begin in `pydantic_ai.all_messages`
 PY_REQUEST = "model_request_parameters"
 PY_INPUTS = "inputs"  # of an embedding
+PY_COST = "operation.cost"  # US dollars
 LOGFIRE_SPAN_TYPE = "logfire.span_type"
 
 # --- Codex CLI (0.171) ----------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from evalagent.evaluating import examine, failing
 from evalagent.model import Json, Span, Trace
 from evalagent.traces.building import build
 from evalagent.traces.reading import read
+from tests.traces.spans import chat, only, said
 
 FOLDER = Path(__file__).parent / "dialects"
 RUNS = (
@@ -120,3 +121,9 @@ def test_what_a_length_limit_cut_off_is_never_held_against_the_agent(name: str, 
         for finding in failing(examine(trace))
     }
     assert left <= whole
+
+
+def test_what_pydantic_ai_says_that_a_call_cost_is_what_it_cost() -> None:
+    given = {"attributes": {"operation.cost": 0.0125, "model_request_parameters": "{}"}}
+    trace = only([chat(1, None, 0, 1, [said("hi", "user")], said("hello"), **given)])
+    assert [(s.dialect, s.cost_usd) for s in trace.steps] == [("pydantic_ai", 0.0125)]

@@ -61,6 +61,8 @@ def observe(source: Source) -> Observation:
         observation.ending = _output_tools(attributes.get(names.PY_REQUEST))
     elif observation.kind == "embedding":
         fields.take_arguments(observation, attributes.get(names.PY_INPUTS))
+    if observation.kind in ("llm", "embedding"):
+        observation.cost_usd = fields.number(attributes.get(names.PY_COST))
     return observation
 
 
