@@ -114,10 +114,11 @@ class Dispatch:
                 found.append(text)
                 continue
             for document in documents(text.encode("utf-8", "replace")):
-                if isinstance(document.value, Fault):
-                    self.harvest.reject(f"message {number}: {document.value.reason}")
+                value = exact(document.text) if self.harvest.exact else document.value
+                if isinstance(value, Fault):
+                    self.harvest.reject(f"message {number}: {value.reason}")
                 else:
-                    found.append(document.value)
+                    found.append(value)
         return found
 
     def _transcript(self, value: Json) -> None:

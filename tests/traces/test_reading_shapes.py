@@ -251,3 +251,8 @@ def test_zipkin_says_status_scope_and_events_in_tags_and_annotations() -> None:
 )  # fmt: skip
 def test_zipkin_s_error_tag_is_a_failure_unless_the_code_says_otherwise(tags: Json, status: str) -> None:
     assert only([{"traceId": TRACE, "id": SPAN, "duration": 1, "timestamp": 1, "tags": tags}]).status == status
+
+
+def test_an_id_beyond_64_bits_is_exact_within_a_text_too() -> None:
+    inner = json.dumps({"traceId": (1 << 100) + 1, "spanId": 7, "name": "x"})
+    assert only({"events": [{"message": inner}]}).trace_id == f"{(1 << 100) + 1:032x}"
