@@ -23,6 +23,7 @@ _NUMBERS = json.JSONDecoder(
     parse_float=lambda text: int(float(text)) if float(text).is_integer() else float(text),
 )
 _FLOAT = re.compile(r"\d(\.\d|[eE][+-]?\d)")
+_WHOLE = {str, int, bool, type(None)}
 _PACKING = {"tags", "metadata", "kwargs", "inputs", "input_str", "color", "name", "run_id", "parent_run_id"}
 _FUNCTION_RESPONSE = {"id", "name", "response", "will_continue", "scheduling", "parts"}
 _LITERAL_LIMIT = 20_000
@@ -47,12 +48,19 @@ def canonical(value: Json) -> str:
             text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
         except (ValueError, RecursionError, OverflowError, TypeError):
             return repr(type(value))
-    if _FLOAT.search(text):
+    if _has_numbers(value) and _FLOAT.search(text):
         try:
             return json.dumps(_NUMBERS.decode(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         except (ValueError, RecursionError, OverflowError):
             return text
     return text
+
+
+def _has_numbers(value: Json) -> bool:
+    """Whether there may be a number with a fraction in a value; no for what plainly has none."""
+    if type(value) is str:
+        return False
+    return type(value) is not dict or not {type(item) for item in value.values()} <= _WHOLE
 
 
 def _int_text(value: int) -> str:
