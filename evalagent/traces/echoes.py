@@ -16,8 +16,8 @@ _LOOKED_AT = 64
 
 
 def silence_echoes(strands: Sequence[Strand]) -> None:
-    """Empty every trace of model calls alone that are all told, by another scope of the same service, in another trace
-    too: by the reply's own id, or by the only call around it in time that can be the same."""
+    """Empty every trace of model calls alone that are all told by another scope in another trace too: by the reply's
+    own id, or by the only call of the same service around it in time that can be the same."""
     lone = [s for s in strands if is_lone(s)]
     if not lone:
         return
@@ -55,14 +55,14 @@ class _Calls:
     """The model calls of all traces, by their replies' ids, and by service and start."""
 
     def __init__(self, strands: Sequence[Strand]) -> None:
-        self._by_id: dict[tuple[str, str], list[tuple[str, Draft]]] = {}
+        self._by_id: dict[str, list[tuple[str, Draft]]] = {}
         told: dict[str, list[tuple[int, str, Draft]]] = {}
         for strand in strands:
             for step in strand.drafts.steps:
                 if step.kind in _CALLS:
                     told.setdefault(strand.service, []).append((step.start, strand.trace_id, step))
                     if step.observation.response_id:
-                        known = self._by_id.setdefault((strand.service, step.observation.response_id), [])
+                        known = self._by_id.setdefault(step.observation.response_id, [])
                         known.append((strand.trace_id, step))
         self._told = {
             service: sorted(calls, key=lambda c: (c[0], c[1], c[2].step_id)) for service, calls in told.items()
@@ -75,7 +75,7 @@ class _Calls:
         if identity is not None:
             same = [
                 call
-                for trace_id, call in self._by_id[strand.service, identity]
+                for trace_id, call in self._by_id[identity]
                 if trace_id != strand.trace_id and trace_id not in silenced and _holds(call, step)
             ]
             if same:

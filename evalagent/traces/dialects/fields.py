@@ -218,9 +218,9 @@ def langchain_id(output: Json) -> str | None:
     value: Json = output.get("generations")
     while isinstance(value, list) and value:
         value = value[0]
-    for keys in (("message",), ("kwargs", "data"), ("response_metadata",)):
-        inner = value if isinstance(value, dict) else {}
-        value = next((inner[key] for key in keys if isinstance(inner.get(key), dict)), None)
+    for key in ("message", "kwargs", "data", "response_metadata"):
+        inner = value.get(key) if isinstance(value, dict) else None
+        value = inner if isinstance(inner, dict) else value if key in ("kwargs", "data") else None
     return text(value.get("id")) if isinstance(value, dict) else None
 
 

@@ -1,5 +1,7 @@
 """Langfuse 5.x OpenTelemetry spans."""
 
+import re
+
 from evalagent.model import Json, Span, Tokens
 from evalagent.traces import attributes as names
 from evalagent.traces.dialects import fields, genai
@@ -19,6 +21,7 @@ _KINDS = {
     "span": "node",
 }
 _INTERRUPTS = ("(Interrupt(", "Interrupt(", "GraphInterrupt(", "[Interrupt(")
+_IN_MEMORY = re.compile(r"<[\w.]{1,200} object at 0x[0-9a-fA-F]+>\s*$")
 _INPUT = ("input", "prompt_tokens", "input_tokens", "promptTokens", "inputTokens")
 _OUTPUT = ("output", "completion_tokens", "output_tokens", "completionTokens", "outputTokens")
 _READ = ("input_cached_tokens", "cache_read_input_tokens", "input_cache_read")
@@ -86,20 +89,30 @@ def messages(observation: Observation, source: Source, given: Json, output: Json
     """A generation's messages, in whatever shape its SDK was given them."""
     parsed, answered = parse(given), parse(output)
     asked: Json = parsed.value
+    system: Json = None
     if isinstance(asked, dict):
-        if asked.get("tools"):
+        if isinstance(asked.get("tools"), list):
             observation.tools = source.reader.tools(asked["tools"])
-        asked = asked.get("messages", asked.get("prompt", asked.get("input", asked)))
+        system = next((asked[k] for k in ("system", "instructions") if told(asked.get(k))), None)
+        asked = next((asked[k] for k in ("messages", "prompt", "input", "contents") if told(asked.get(k))), asked)
     reply: Json = answered.value
     if isinstance(reply, dict):
         for key in ("choices", "generations", "messages", "message"):
             if reply.get(key):
                 reply = reply[key]
                 break
+        else:
+            reply = reply["output"] if isinstance(reply.get("output"), list) else reply
     while isinstance(reply, list) and len(reply) == 1 and isinstance(reply[0], list):
         reply = reply[0]
-    fields.take_messages(observation, source, asked, reply)
+    fields.take_messages(observation, source, asked, reply if told(reply) else None, system)
     observation.truncated = observation.truncated or parsed.truncated or answered.truncated
+
+
+def told(value: Json) -> bool:
+    """Whether a value was written and not only the place of an object in a program's memory: what an SDK was not given,
+    or a stream that nobody had read yet."""
+    return value is not None and not (isinstance(value, str) and bool(_IN_MEMORY.match(value)))
 
 
 def _text_of(item: Json) -> str | None:
