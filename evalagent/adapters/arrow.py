@@ -10,6 +10,6 @@ Array = Any
 
 def arrow() -> Any:
     """The module pyarrow."""
-    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow
 
     return pyarrow

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 from evalagent.adapters.files import Input
+from evalagent.adapters.intake_messages import framing_of, messages
 from evalagent.adapters.intake_pieces import Job, Yield, rows_of, work
 from evalagent.adapters.intake_streams import PIECE, Bomb, Raw, Unpacking, digest_of, pieces
 from evalagent.adapters.span_tables import FileReceipt, SpanTables
@@ -179,7 +180,11 @@ class _Load:
         while not last and size < 2 * len(job.text):
             if not self.queue:
                 self._put(*next(source))
-            self.queue.popleft()
+            file, is_piece = self.queue.popleft()
+            if not is_piece:  # the file broke off
+                self.queue.appendleft((file, False))
+                last = True
+                break
             following = self.reading.recall()
             parts.append(following.text)
             size, last = size + len(following.text), following.last
@@ -311,8 +316,12 @@ class _Load:
             return
         unpacking.forget()
         first = b"".join(head)
-        no_text = why_no_text(first)
-        if no_text:
+        framing = framing_of(first)
+        no_text = "" if framing else why_no_text(first)
+        if framing:
+            for part in messages(chain([first], blocks), framing, PIECE):
+                yield Job(part.data, part.before, False, True, *common, part.places, part.rest)
+        elif no_text:
             file.lines, file.blank = 1, False
             file.rejected.append(Rejected(file.name, 0, no_text))
             for _ in blocks:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from evalagent.adapters.arrow import Table
 from evalagent.adapters.span_batches import distinct_spans, log_table, span_table
 from evalagent.model import Rejected
-from evalagent.traces.reading import PieceReader, Reading, read
+from evalagent.traces.reading import PieceReader, Reading, read, read_messages
 
 
 class Job(NamedTuple):
@@ -18,6 +18,10 @@ class Job(NamedTuple):
     file: str
     format: str
     patterns: tuple[str, ...]
+    parts: tuple[tuple[int, int], ...] = ()
+    """Where the requests lie in a piece of a protobuf file; `before` counts requests then."""
+    rest: bool = False
+    """The piece goes on with the request of the one before it."""
 
 
 class Yield(NamedTuple):
@@ -44,6 +48,10 @@ def work(job: Job) -> Yield:
     """Read one piece, mask it, and make its rows."""
     if job.whole:
         return rows_of(read(job.text, job.file, job.format), job.patterns, values=1, blank=False)
+    if job.parts:
+        found = read_messages(job.text, job.parts, job.file, job.format, job.before)
+        made = rows_of(found, job.patterns, values=1, blank=False)
+        return made._replace(lines=0) if job.rest else made
     reader = PieceReader(job.file, job.format, job.before)
     reading = reader.read(job.text, last=job.last)
     if reading is None or reader.conversing:

@@ -137,7 +137,7 @@ def messages(data: bytes) -> list[tuple[int, int]] | None:
     collector's file exporter writes). None: the file is not of that kind."""
     if not data or data[:1] in (b"{", b"["):
         return None
-    if _is_request(data, 0, len(data)):
+    if is_request(data, 0, len(data)):
         return [(0, len(data))]
     for wide in (True, False):
         found = _delimited(data, wide)
@@ -158,14 +158,14 @@ def _delimited(data: bytes, wide: bool) -> list[tuple[int, int]] | None:
                 length, start = _varint(data, position, size)
             except MalformedProtobuf:
                 length, start = size + 1, position  # no length: what is left is a message cut off
-        if not found and not (length and start + length <= size and _is_request(data, start, start + length)):
+        if not found and not (length and start + length <= size and is_request(data, start, start + length)):
             return None  # the first must be whole; one of the others may be damaged or cut off
         found.append((start, start + length))
         position = start + length
     return found
 
 
-def _is_request(data: bytes, start: int, end: int) -> bool:
+def is_request(data: bytes, start: int, end: int) -> bool:
     """Whether these bytes are nothing but fields number 1, each a message that holds messages under 1 to 3."""
     try:
         parts = list(fields(data, start, end))

@@ -1,5 +1,6 @@
 """One file of traces in any known wire format: bytes to spans, log records and rejected lines."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalagent.model import LogRecord, Rejected, Span
@@ -68,11 +69,21 @@ def _reading(harvest: Harvest, size: int, lines: int) -> Reading:
     )
 
 
-def _read_protobuf(content: bytes, parts: list[tuple[int, int]], harvest: Harvest, format: str) -> None:
+def read_messages(content: bytes, parts: Sequence[tuple[int, int]], file: str, format: str, before: int) -> Reading:
+    """Some requests of a protobuf file, where they lie in `content`; `before`: requests that stand before them."""
+    harvest = Harvest(mask(file))
+    _read_protobuf(content, parts, harvest, format, before)
+    return _reading(harvest, len(content), len(parts))
+
+
+def _read_protobuf(
+    content: bytes, parts: Sequence[tuple[int, int]], harvest: Harvest, format: str, before: int = 0
+) -> None:
     if "otlp" not in FORMATS[format]:
-        harvest.reject(refusal("otlp", format), 0)
+        if not before:
+            harvest.reject(refusal("otlp", format), 0)
         return
-    for number, (start, end) in enumerate(parts, 1):
+    for number, (start, end) in enumerate(parts, before + 1):
         harvest.line = number
         try:
             if end > len(content):

@@ -76,10 +76,12 @@ def columns_of(span: Span) -> SpanColumns:
         _resource(span.resource),
         b"",
     )
-    fitting, odd = _fitted(row)
-    if odd:
-        content["columns"] = odd
-    return fitting._replace(content=dump(content))
+    plain = f"{row.trace_id}{row.span_id}{row.parent_id}{row.name}{row.scope}{row.scope_version}".isascii()
+    if not plain or not _LEAST <= row.start_ns <= _MOST or not _LEAST <= (row.end_ns or 0) <= _MOST:
+        row, odd = _fitted(row)
+        if odd:
+            content["columns"] = odd
+    return row._replace(content=dump(content))
 
 
 def span_of(row: SpanColumns) -> Span:
@@ -136,7 +138,7 @@ def session_of(span: Span) -> str | None:
         if value and type(value) is str:
             return value
     for key, value in attributes.items():
-        if type(value) is str and value and _SESSION_KEY(key):
+        if _names_a_session(key) and type(value) is str and value:
             return value
     metadata = attributes.get("metadata")
     if type(metadata) is str and "_id" in metadata:
@@ -148,6 +150,11 @@ def session_of(span: Span) -> str | None:
         value = metadata.get("session_id") or metadata.get("thread_id")
         return value if type(value) is str else None
     return None
+
+
+@lru_cache(maxsize=4096)
+def _names_a_session(key: str) -> bool:
+    return _SESSION_KEY(key) is not None
 
 
 def dump(value: Mapping[str, Json]) -> bytes:
