@@ -1,5 +1,6 @@
 """Drafts into the frozen steps and traces that the other rooms read."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -20,6 +21,7 @@ VIA: Mapping[str, Via] = {
     "nearest_llm": "call",
     "agent_call": "call",
     "open_tool": "call",
+    "spoken": "call",
     "container": "call",
     "handoff_name": "handoff",
     "handoff": "handoff",
@@ -39,6 +41,10 @@ VIA: Mapping[str, Via] = {
     "sequence": "order",
 }
 """What each rule's edges are called outside."""
+
+
+_REASONED = re.compile(r"(?s)\A\s*(?=Thought:|Final Answer:)(?:Thought:.*?\n)?\s*(?:Final )?Answer:\s*")
+"""What ReAct agents write before their answer (LlamaIndex, CrewAI, LangChain)."""
 
 
 def finish(strand: Strand, duplicates: int, prices: Mapping[str, Json] | None, alone: bool) -> Trace:
@@ -180,7 +186,7 @@ def written(message: Message) -> dict[str, Json]:
 def _task(drafts: Drafts) -> str | None:
     """What the outermost span says it was asked; else the last text of a user in the first model call: what stands
     before it is history."""
-    for at in drafts.forest.roots:
+    for at in _outermost(drafts):
         one = drafts.observations[at]
         if one.task:
             return one.task
@@ -215,7 +221,7 @@ def _answer(drafts: Drafts) -> str | None:
             last_call = max((s.end for s in drafts.steps if s.kind == "llm" and not s.virtual), default=0)
             chosen = drafts.steps[sinks[-1] if sinks else ended[-1][1]]
             if chosen.end >= last_call or not _root_answer(drafts):
-                return reply.text
+                return _REASONED.sub("", reply.text) or reply.text
     return _root_answer(drafts)
 
 
@@ -232,8 +238,23 @@ def _ends(step: Draft) -> bool:
 
 def _root_answer(drafts: Drafts) -> str | None:
     """What the outermost span that did not fail gave back."""
-    roots = (drafts.observations[at] for at in drafts.forest.roots)
-    return next((one.answer for one in roots if one.answer and not one.error), None)
+    outermost = (drafts.observations[at] for at in _outermost(drafts))
+    return next((one.answer for one in outermost if one.answer and not one.error), None)
+
+
+def _outermost(drafts: Drafts) -> list[int]:
+    """The spans that no other span of an agent is around: roots, or what stands in a server's or a program's own."""
+    forest = drafts.forest
+    found: list[int] = []
+    inside = [False] * len(forest.spans)
+    for at in forest.preorder:
+        above = forest.parents[at]
+        around = above >= 0 and inside[above]
+        own = drafts.observations[at].kind not in ("plumbing", "ignored")
+        inside[at] = around or own
+        if own and not around:
+            found.append(at)
+    return found
 
 
 def _says(step: Draft) -> bool:
