@@ -135,8 +135,21 @@ def session(traces: int) -> list[Span]:
     return spans
 
 
+def quoting(calls: int) -> list[Span]:
+    """A chain whose later half quotes its earlier one, the last first."""
+    spans, texts = [root(10 * calls)], ["what to begin with"]
+    for n in range(calls):
+        far = texts[calls - n] if n > calls // 2 else f"start with number {n}"
+        given = [said(f"recall: {far}", "user"), said(texts[-1], "user")]
+        texts.append(f"number {n} was answered by this")
+        spans.append(chat(n + 2, 1, 10 * n + 1, 10 * n + 2, given, said(texts[-1])))
+    return spans
+
+
 @pytest.mark.parametrize(
-    "shape", [chain, repeated, wide, unseen, unnamed, deep, beside, silent, session], ids=lambda shape: shape.__name__
+    "shape",
+    [chain, repeated, wide, unseen, unnamed, deep, beside, silent, session, quoting],
+    ids=lambda shape: shape.__name__,
 )
 def test_twice_the_input_is_twice_the_work(shape: Callable[[int], list[Span]]) -> None:
     work(shape(10))  # what is remembered from trace to trace is learnt
