@@ -30,12 +30,17 @@ RUNS = (
     "agent_framework_handoff",
     "agent_framework_responses",
     "agent_framework_without_contents",
+    "claude_code_detailed",
+    "claude_code_logs",
+    "codex_logs",
+    "gemini_cli_calls",
     "openai_agents_genai_handoffs",
     "openai_agents_openinference_stream",
     "openai_agents_openllmetry_agent_as_tool",
     "openai_agents_openllmetry_handoffs",
     "openai_agents_v2_handoffs",
     "openai_agents_v2_parallel_calls",
+    "openinference_js_langgraph",
     "pydantic_ai_embedding",
     "pydantic_ai_fallback",
     "pydantic_ai_openinference_processor",
@@ -50,6 +55,9 @@ RUNS = (
     "strands_structured",
     "strands_swarm",
     "strands_v02_error",
+    "vercel_v6_delegation",
+    "vercel_v6_embedding",
+    "vercel_v7_approval",
 )
 
 
