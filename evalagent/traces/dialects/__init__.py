@@ -28,6 +28,7 @@ from evalagent.traces.dialects import (
     openinference,
     openllmetry,
     pydantic_ai,
+    smolagents,
     strands,
     vercel,
 )
@@ -38,10 +39,11 @@ from evalagent.traces.recognizing import Recognizer
 DIALECTS: tuple[tuple[str, Callable[[Span], bool], Callable[[Source], Observation]], ...] = (
     ("anthropic_sdk", anthropic_sdk.speaks, anthropic_sdk.observe),
     ("llama_index", llama_index.speaks, llama_index.observe),
+    ("smolagents", smolagents.speaks, smolagents.observe),
+    ("vercel", vercel.speaks, vercel.observe),
     ("openinference", openinference.speaks, openinference.observe),
     ("langfuse", langfuse.speaks, langfuse.observe),
     ("mlflow", mlflow.speaks, mlflow.observe),
-    ("vercel", vercel.speaks, vercel.observe),
     ("claude_code", claude_code.speaks, claude_code.observe),
     ("codex", codex.speaks, codex.observe),
     ("gemini_cli", gemini_cli.speaks, gemini_cli.observe),

@@ -2,7 +2,8 @@
 
 Seen: ai 4.3.19, 5.0.277, 6.0.326, 7.0.173 with @ai-sdk/otel 1.0.173. A retried model call is one span from 5 on, and
 one for each attempt in 4. A streamed call is the parent of the tools that it asks for. 4 tells no usage of a stream
-(NaN on the wire) unless the provider is asked for it.
+(NaN on the wire) unless the provider is asked for it. OpenInference's exporter (2.8.1) leaves these names beside its
+own, which tell less.
 """
 
 from evalagent.model import Json, Span, Tokens
@@ -128,6 +129,8 @@ def _model_call(observation: Observation, source: Source) -> None:
     observation.name = asked or source.span.name
     observation.tokens = _tokens(observation, source)
     observation.response_id = fields.text(attributes.get(names.AI_RESPONSE_ID))
+    if attributes.get(names.AI_FINISH) not in (None, "error") and not source.events:
+        observation.error = None  # OpenInference's exporter copies the status of a tool that failed to what ends later
     fields.take_messages(observation, source, attributes.get(names.AI_MESSAGES), None)
     calls = parse(attributes.get(names.AI_CALLS))
     said = fields.first(attributes, (names.AI_TEXT, names.AI_OBJECT))
