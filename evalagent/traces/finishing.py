@@ -8,6 +8,7 @@ from evalagent.model import Edge, Json, Kind, Message, Step, Trace, Via
 from evalagent.traces.aspects import aspect_of
 from evalagent.traces.drafts import Draft, Drafts
 from evalagent.traces.health import health
+from evalagent.traces.observing import Observation
 from evalagent.traces.prices import cost_of
 from evalagent.traces.reduction import cut_cycles, order, reduce
 from evalagent.traces.requests import PSEUDO_TOOLS
@@ -131,7 +132,7 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
             aspect=aspect_of(step, drafts),
             error=one.error,
             tokens=one.tokens,
-            cost_usd=one.cost_usd if one.cost_usd is not None else cost_of(one.tokens, one.model, one.dialect, prices),
+            cost_usd=_spent(one, prices),
             input=[written(m) for m in step.fresh] if one.messages else None,
             output=written(one.reply) if one.reply is not None else None,
             model=one.model,
@@ -147,7 +148,7 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
         **common,  # type: ignore[arg-type]
         error=one.error,
         tokens=one.tokens,
-        cost_usd=one.cost_usd if one.cost_usd is not None else cost_of(one.tokens, one.model, one.dialect, prices),
+        cost_usd=_spent(one, prices),
         input=given,
         output=output,
         model=one.model,
@@ -159,6 +160,13 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
         content=one.has_content or given is not None or output is not None,
         truncated=one.truncated,
     )
+
+
+def _spent(one: Observation, prices: Mapping[str, Json] | None) -> float | None:
+    """US dollars as told, else from the tokens; what is told to be less than nothing is not known."""
+    if one.cost_usd is not None and one.cost_usd >= 0:
+        return one.cost_usd
+    return cost_of(one.tokens, one.model, one.dialect, prices)
 
 
 def _cut_request(reply: Message | None, position: int) -> bool:

@@ -59,3 +59,11 @@ def test_half_a_surrogate_pair_beside_an_id_that_is_too_large_is_replaced_too() 
 @pytest.mark.parametrize("data", [b"\x1e", b"\n\x1e\n", b"\xef\xbb\xbf\n\xef\xbb\xbf"])
 def test_a_file_of_separators_alone_is_empty_and_says_so(data: bytes) -> None:
     assert [piece.reason for piece in read(data, "f").rejected] == ["the file is empty"]
+
+
+def test_a_cost_below_nothing_is_not_known_as_told() -> None:
+    spans, _ = DIALECTS["langfuse"]()
+    for one in spans[1:4]:
+        one.attributes["langfuse.observation.cost_details"] = json.dumps({"total": -0.5})  # type: ignore[index]
+    costs = [step.cost_usd for step in build(spans).traces[0].steps if step.kind == "llm"]
+    assert all(cost is not None and cost > 0 for cost in costs), "from the tokens, since the model's price is known"
