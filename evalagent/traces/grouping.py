@@ -3,7 +3,8 @@
 Containers are treated from the inside out. In each, the steps below one child are a group; a group's sources are its
 steps without a parent, its sinks those that no step of it depends on. Rules (confidence): child_embedding (0.9),
 agent_call and agent_result (0.9), link (0.9), graph_edge (0.85), open_tool (0.7), handoff (0.9), container (0.8),
-superstep (0.6), sequence (0.4). All but links, the joins of a graph and hand-offs are for steps without a parent.
+spoken (0.9), superstep (0.6), sequence (0.4). All but links, the joins of a graph and hand-offs are for steps without
+a parent.
 """
 
 import re
@@ -11,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
 from evalagent.traces.drafts import Drafts
-from evalagent.traces.groups import Frontier, Group, OpenTools, Runs, SentCalls
+from evalagent.traces.groups import TOOLS, Frontier, Group, OpenTools, Runs, SentCalls
 from evalagent.traces.requests import SLACK_NS
 from evalagent.traces.uncaptured import join_uncaptured
 
@@ -217,7 +218,13 @@ class Grouping:
             if self._bare(group):
                 before = frontier.at(group)
                 if before:
-                    self._connect([s for g in before for s in g.sinks], group.sources, "sequence", 0.4)
+                    last = [s for g in before for s in g.sinks]
+                    rule = ("spoken", 0.9) if len(last) == 1 and self._spoken(last[0], group) else ("sequence", 0.4)
+                    self._connect(last, group.sources, *rule)
+                    if rule[0] == "spoken":
+                        for source in group.sources:
+                            step = self._drafts.steps[source]
+                            step.agent = step.agent or self._drafts.steps[last[0]].agent
                 elif owners:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)
@@ -227,6 +234,18 @@ class Grouping:
 
     def _bare(self, group: Group) -> bool:
         return any(not self._drafts.steps[s].parents for s in group.sources)
+
+    def _spoken(self, number: int, group: Group) -> bool:
+        """Whether the model asked in words for what begins here: code that calls it, or ReAct's `Action:`."""
+        step, begins = self._drafts.steps[number], self._drafts.observations[group.at]
+        reply = step.observation.reply if step.kind == "llm" and not step.requests else None
+        if reply is None or not reply.text:
+            return False
+        called = begins.name if self._is_agent(group) else None
+        if called is None and len(group.sources) == 1 and self._drafts.steps[group.sources[0]].kind in TOOLS:
+            called = self._drafts.steps[group.sources[0]].name
+        name = re.escape(called) if called else None
+        return name is not None and bool(re.search(rf"(?<![\w.]){name}\s*\(|\bAction:\s*{name}\s*$", reply.text, re.M))
 
     def _is_agent(self, group: Group) -> bool:
         return self._drafts.observations[group.at].kind in ("agent", "agent-step")
