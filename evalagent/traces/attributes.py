@@ -48,6 +48,7 @@ CACHE_WRITE_TOKENS = (
 EVENT_DETAILS = "gen_ai.client.inference.operation.details"  # GenAI 1.37, event
 EVENT_PROMPT = "gen_ai.content.prompt"  # GenAI up to 1.27, event
 EVENT_COMPLETION = "gen_ai.content.completion"  # GenAI up to 1.27, event
+EVENT_CONTENT = "gen_ai.event.content"  # azure-ai-inference, azure-ai-agents, Semantic Kernel: all that an event says
 EVENT_CHOICE = "gen_ai.choice"  # GenAI 1.28 to 1.36, event
 EVENT_MESSAGES = {  # GenAI 1.28 to 1.36, events by role
     "gen_ai.system.message": "system",

@@ -77,7 +77,12 @@ def _continued(strands: list[Strand]) -> list[list[Strand]]:
     if not made:
         return []
     group = list(range(len(strands)))
+    places = {strand.trace_id: place for place, strand in enumerate(strands)}
     for place, strand in enumerate(strands):
+        for step in strand.drafts.steps:
+            for edge in step.afar:
+                if edge.via == "call" and edge.trace_id in places:  # a tool that is known to be the other trace's
+                    group[_root(group, place)] = _root(group, places[edge.trace_id])
         first = next((step for step in strand.drafts.steps if step.kind == "llm" and not step.virtual), None)
         for call in given_calls(strand, first) if first is not None else ():
             makers = made.get(call, ())

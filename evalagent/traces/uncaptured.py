@@ -3,7 +3,7 @@
 Rules (confidence): nearest_llm (0.6), turn (0.6), retry (0.6).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 from evalagent.traces.drafts import Drafts
@@ -31,7 +31,8 @@ def join_uncaptured(drafts: Drafts, waiting: dict[int, list[tuple[int, str, floa
             step = steps[number]
             if step.kind not in TOOLS or step.parents:
                 continue
-            at = bisect_right(starts, step.start) - 1
+            # Where clocks count milliseconds, a call that starts with the tool is the one that reads it.
+            at = (bisect_left(starts, step.start) or bisect_right(starts, step.start)) - 1
             caller = calls[at] if at >= 0 else owner if owned else None
             if caller is not None and steps[caller].observation.reply is None:
                 drafts.add(number, caller, "nearest_llm", 0.6)

@@ -1,6 +1,7 @@
 """OpenTelemetry GenAI semantic conventions, 1.27 and before to 1.42: on spans, in span events, in log records."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evalagent.model import Event, Json, Message, Span
 from evalagent.traces import attributes as names
@@ -18,6 +19,8 @@ _KINDS = {
     "execute_tool": "tool",
     "handoff": "handoff",
     "invoke_agent": "agent",
+    "process_thread_run": "agent",  # azure-ai-agents
+    "start_thread_run": "agent",
     "invoke_swarm": "workflow",
     "invoke_graph": "workflow",
     "invoke_workflow": "workflow",
@@ -27,7 +30,11 @@ _KINDS = {
     "guardrail": "guardrail",
 }
 _SHAPES = frozenset({"content", "tool_calls", "text", "parts", "type", "toolUse", "toolResult", "message"})
-_IGNORED = {"create_agent": "create_agent", "goto": "goto"}
+_IGNORED = {
+    "create_agent": "create_agent",
+    "goto": "goto",
+    **dict.fromkeys(("create_thread", "create_message", "list_messages", "list_run_steps", "get_thread_run"), "thread"),
+}
 
 
 def speaks(span: Span) -> bool:
@@ -102,7 +109,7 @@ def from_events(observation: Observation, source: Source, want_input: bool, want
     given: list[Message] = []
     replies: list[Message] = []
     system: list[Message] = []
-    for event in source.events:
+    for event in map(_opened, source.events):
         body = event.attributes
         if event.name == names.EVENT_DETAILS:
             for key, role, into in (
@@ -136,6 +143,13 @@ def from_events(observation: Observation, source: Source, want_input: bool, want
         observation.reply = reader.joined(replies)
 
 
+def _opened(event: Event) -> Event:
+    """Azure's SDKs and Semantic Kernel write what an event says as one JSON text."""
+    told = event.attributes.get(names.EVENT_CONTENT)
+    inner = parse(told).value if told is not None else None
+    return replace(event, attributes={**event.attributes, **inner}) if isinstance(inner, dict) else event
+
+
 def message_event(source: Source, event: Event, role: str) -> tuple[Message | None, bool]:
     """The message of one `gen_ai.*.message` or `gen_ai.choice` event, and whether it had been cut."""
     body = event.attributes
@@ -153,8 +167,9 @@ def message_event(source: Source, event: Event, role: str) -> tuple[Message | No
         value["content"] = content
         if body.get("tool_calls") is not None:
             value["tool_calls"] = body["tool_calls"]
-        if role == "tool" and body.get("id"):
-            value["tool_call_id"] = body["id"]
+        identity = body.get("id") or body.get("tool_call_id")
+        if role == "tool" and identity:
+            value["tool_call_id"] = identity
     message = source.reader.one(value, role)
     return (source.reader.cut_short(message) if cut and message is not None else message), cut
 

@@ -99,6 +99,9 @@ def _tool_call(observation: Observation, source: Source) -> None:
     fields.take_arguments(observation, fields.first(attributes, (names.TOOL_ARGUMENTS, names.TL_INPUT)))
     fields.take_result(observation, fields.first(attributes, (names.TOOL_RESULT, names.TL_OUTPUT)), encoded=True)
     given = observation.arguments
+    alone = given.get("args") if isinstance(given, dict) and len(given) == 1 else None
+    if isinstance(alone, list) and len(alone) == 1 and isinstance(structured(alone[0]), dict):
+        given = observation.arguments = structured(alone[0])  # LangChain.js hands a tool its arguments as one text
     if isinstance(given, dict) and isinstance(given.get("arguments"), dict) and "name" in given:
         observation.arguments = given["arguments"]
     genai.as_handoff(observation, attributes.get(names.TL_HANDOFF_TO))
