@@ -26,7 +26,7 @@ from evalagent.model import Json
 from evalagent.traces.building import Built
 
 T = TypeVar("T")
-BATCH_SPANS = 4_000
+BATCH_SPANS = 2_500
 """Spans of a batch; a worker holds some 50 KB for each while it builds."""
 ALONE_UP_TO = 5_000
 """Spans up to which no worker process is worth its start."""

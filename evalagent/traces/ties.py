@@ -100,4 +100,4 @@ def _call_keys(kind: str, one: Observation, role: Role) -> Iterator[str]:
 
 def _key(letter: str, *parts: Json) -> str:
     text = canonical(list(parts))
-    return letter + hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return letter + hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
