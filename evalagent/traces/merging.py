@@ -167,9 +167,9 @@ def fill(to: Observation, source: Observation) -> None:
         to.tokens = source.tokens
     elif source.tokens is not None:
         ours, theirs = to.tokens, source.tokens
-        if source.native and theirs.input is not None and theirs.output is not None:
+        if source.native and theirs.output is not None:
             # The SDK reads the usage that the model sent; OpenLLMetry adds the parts of a stream's up, one too many.
-            ours, theirs = theirs, ours
+            ours = Tokens(ours.input, theirs.output, ours.cache_read, ours.cache_write)
         to.tokens = Tokens(
             *(
                 a if a is not None else b

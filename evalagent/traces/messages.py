@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evalagent.model import Json, Message, ToolRequest, ToolSchema
+from evalagent.model import Json, Message, ToolAnswer, ToolRequest, ToolSchema
 from evalagent.traces.parts import is_pair, read_message
 from evalagent.traces.unwrapping import canonical, parse, structured
 
@@ -126,8 +126,23 @@ class Reader:
                 number, _, rest = key[size:].partition(".")
                 if number.isdecimal():
                     groups.setdefault(int(number), []).append((rest, item))
-        found = [self._from_pairs(tuple(pairs), role) for _, pairs in sorted(groups.items())]
-        return tuple(message for message in found if message is not None)
+        made = (self._from_pairs(tuple(pairs), role) for _, pairs in sorted(groups.items()))
+        found = [message for message in made if message is not None]
+        for at in range(1, len(found)):
+            found[at] = self._apart(found[at - 1], found[at], found[at + 1] if at + 1 < len(found) else None)
+        return tuple(found)
+
+    def _apart(self, asked: Message, told: Message, after: Message | None) -> Message:
+        """The results of several calls, told as the lines of one message without any id (OpenInference, Bedrock's
+        streams): one answer each, where there are as many lines as calls."""
+        calls = len(asked.requests)
+        if told.role != "tool" or calls < 2 or len(told.answers) != 1 or (after is not None and after.role == "tool"):
+            return told
+        (answer,) = told.answers
+        lines = answer.content.split("\n") if isinstance(answer.content, str) else []
+        if answer.id is not None or answer.name is not None or len(lines) != calls:
+            return told
+        return self.intern(Message("tool", "", (), tuple(ToolAnswer(None, None, line) for line in lines)))
 
     def _from_pairs(self, pairs: tuple[tuple[str, Json], ...], role: str) -> Message | None:
         try:

@@ -37,7 +37,10 @@ _ALIASES = {
 }
 _NAMES = re.compile(r"claude-(\d(?:-\d)?)-(opus|sonnet|haiku)$")
 _LONGEST = 300
-_INCLUSIVE = frozenset({"pydantic_ai", "vercel"})
+_INCLUSIVE = frozenset(
+    {"anthropic_sdk", "genai", "langsmith", "mlflow", "openinference", "openllmetry", "pydantic_ai", "vercel"}
+)
+_FROM_BEDROCK = frozenset({"genai", "openllmetry"})
 
 
 def price_of(model: str | None, prices: Mapping[str, Json] | None = None) -> Price | None:
@@ -87,19 +90,27 @@ def names_of(model: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(forms))
 
 
+def _counts_apart(model: str, dialect: str) -> bool:
+    if "claude" not in model:
+        return False
+    return dialect not in _INCLUSIVE or ("anthropic." in model and dialect in _FROM_BEDROCK)
+
+
 def cost_of(
     tokens: Tokens | None, model: str | None, dialect: str, prices: Mapping[str, Json] | None = None
 ) -> float | None:
     """US dollars of one call; None where model, price or tokens are not known.
 
     Whether reported input tokens include the cached ones differs: they do by the GenAI convention; they do not where
-    the cached ones are more than the input, nor for Anthropic's models in all dialects but Pydantic AI and Vercel.
+    the cached ones are more than the input, nor for Anthropic's models in dialects that hand on what Anthropic counts
+    (tried with anthropic 2.14 under OpenInference 3.1, OpenLLMetry 0.62, genai 1.3b0, MLflow 3.17 and LangSmith 0.15:
+    included; under Langfuse 5.0, Claude Code, Strands, and Bedrock under OpenLLMetry and genai: not).
     """
     price = price_of(model, prices)
     if price is None or tokens is None or tokens.input is None or tokens.output is None:
         return None
     read, write = tokens.cache_read or 0, tokens.cache_write or 0
-    exclusive = read + write > tokens.input or ("claude" in (model or "").lower() and dialect not in _INCLUSIVE)
+    exclusive = read + write > tokens.input or _counts_apart((model or "").lower(), dialect)
     plain = tokens.input if exclusive else tokens.input - read - write
     if price.over is not None and price.over_tokens is not None and plain + read + write > price.over_tokens:
         price = price.over

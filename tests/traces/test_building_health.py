@@ -75,7 +75,9 @@ def test_a_price_is_known_counted_with_the_cache_or_not_given() -> None:
     assert cost("gpt-4o-mini-2024-07-18") == pytest.approx(0.00021)
     assert cost("us.anthropic.claude-sonnet-4-5-20250929-v1:0") == pytest.approx(0.0045)
     assert cost("gpt-4o", **{"gen_ai.usage.cache_read.input_tokens": 400}) == pytest.approx(0.0030)
-    assert cost("claude-haiku-4-5", **{"gen_ai.usage.cache_read.input_tokens": 400}) == pytest.approx(0.00154)
+    assert cost("claude-haiku-4-5", **{"gen_ai.usage.cache_read.input_tokens": 400}) == pytest.approx(0.00114)
+    apart = "us.anthropic.claude-haiku-4-5-20251001-v1:0"
+    assert cost(apart, **{"gen_ai.usage.cache_read.input_tokens": 400}) == pytest.approx(0.00154)
     assert cost("our-own-model") is None
     assert cost("our-own-model", {"our-own-model": {"input": 1, "output": 10}}) == pytest.approx(0.002)
 
