@@ -209,6 +209,12 @@ PY_INPUTS = "inputs"  # of an embedding
 PY_COST = "operation.cost"  # US dollars
 LOGFIRE_SPAN_TYPE = "logfire.span_type"
 
+# --- Mastra (0.24) --------------------------------------------------------------------------------
+
+MASTRA_KIND = "mastra.span.type"
+MASTRA_INPUT = "input"
+MASTRA_OUTPUT = "output"
+
 # --- Codex CLI (0.171) ----------------------------------------------------------------------------
 
 EVENT_NAME = "event.name"

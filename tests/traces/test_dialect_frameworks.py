@@ -35,6 +35,7 @@ RUNS = (
     "claude_code_logs",
     "codex_logs",
     "gemini_cli_calls",
+    "mastra_steps",
     "openai_agents_genai_handoffs",
     "openai_agents_openinference_stream",
     "openai_agents_openllmetry_agent_as_tool",
