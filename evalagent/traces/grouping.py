@@ -223,8 +223,8 @@ class Grouping:
                     self._connect(last, group.sources, *rule)
                     if rule[0] == "spoken":
                         for source in group.sources:
-                            step = self._drafts.steps[source]
-                            step.agent = step.agent or self._drafts.steps[last[0]].agent
+                            begun = self._drafts.steps[source]
+                            begun.agent = begun.agent or self._drafts.steps[last[0]].agent
                 elif owners:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)

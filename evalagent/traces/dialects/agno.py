@@ -1,4 +1,4 @@
-"""Agno (2.x) under OpenLLMetry (0.62): teams, agents and tools; model calls are told by the provider's instrumentation.
+"""Agno (3.1) under OpenLLMetry (0.62): teams, agents and tools; model calls are told by the provider's instrumentation.
 
 A tool's output is the Python repr of what ran it; a member's run begins after the call that delegates to it has
 returned a generator, which says nothing. (Agno under OpenInference is OpenInference.)

@@ -97,13 +97,15 @@ def observe(source: Source) -> Observation:
 
 
 def _tokens(attributes: Mapping[str, Json]) -> Tokens | None:
-    return fields.tokens(
+    """As reported; a prompt of no tokens is none: AutoGen writes 0 where a stream told no usage."""
+    found = fields.tokens(
         attributes,
         (names.OI_TOKENS_PROMPT,),
         (names.OI_TOKENS_COMPLETION,),
         (names.OI_TOKENS_CACHE_READ,),
         (names.OI_TOKENS_CACHE_WRITE,),
     )
+    return None if found is not None and found.input == 0 and not found.output else found
 
 
 def _model_call(observation: Observation, source: Source) -> None:

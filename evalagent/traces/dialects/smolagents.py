@@ -1,4 +1,4 @@
-"""smolagents (1.2x) under OpenInference (0.1.43): agents that call tools, agents that write code, managed agents.
+"""smolagents (1.26) under OpenInference (0.1.43): agents that call tools, agents that write code, managed agents.
 
 A managed agent has no tool span: its own span ran the call. Agents' spans hold the sum of their model calls. Of a
 streamed run the agent's output is a dump of the deltas, which nobody would read as an answer; a run that raised lost
