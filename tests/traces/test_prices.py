@@ -101,8 +101,8 @@ def test_every_listed_model_is_found_by_its_own_name_and_makes_sense() -> None:
 
 def test_cached_tokens_are_counted_once_at_their_own_price() -> None:
     assert cost_of(Tokens(1000, 100, 400), "gpt-4o", "genai") == pytest.approx(0.0030)
-    assert cost_of(Tokens(1000, 100, 400, 200), "claude-haiku-4-5", "genai") == pytest.approx(0.00179)
-    assert cost_of(Tokens(1000, 100, 400, 200), "claude-haiku-4-5", "pydantic_ai") == pytest.approx(0.00119)
+    assert cost_of(Tokens(1000, 100, 400, 200), "claude-haiku-4-5", "langfuse") == pytest.approx(0.00179)
+    assert cost_of(Tokens(1000, 100, 400, 200), "claude-haiku-4-5", "genai") == pytest.approx(0.00119)
     assert cost_of(Tokens(100, 10, 400), "gpt-4o", "genai") == pytest.approx(0.00085), "400 of 100 cannot be"
 
 
