@@ -189,9 +189,14 @@ def _answers(members: list[Strand], lost: Mapping[tuple[str, str], tuple[Strand,
     asked: dict[str, tuple[Strand, Draft]] = {}
     for strand in members:
         histories = strand.histories
+        places: dict[int, int] = {}
         for number, answer in histories.unmatched if histories is not None else ():
             home, tool = asked.get(answer.id or "", (None, None))
             if home is None or tool is None or tool.start > strand.drafts.steps[number].start:
+                continue
+            if home is strand:  # it ran here, and only the call that asked for it is another trace's
+                places = places or {id(one): at for at, one in enumerate(strand.drafts.steps)}
+                strand.drafts.add(number, places[id(tool)], "result_id", 1.0)
                 continue
             edge = Edge(tool.step_id, "data", 1.0, home.trace_id)
             if edge not in strand.drafts.steps[number].afar:

@@ -67,3 +67,24 @@ def test_a_cost_below_nothing_is_not_known_as_told() -> None:
         one.attributes["langfuse.observation.cost_details"] = json.dumps({"total": -0.5})  # type: ignore[index]
     costs = [step.cost_usd for step in build(spans).traces[0].steps if step.kind == "llm"]
     assert all(cost is not None and cost > 0 for cost in costs), "from the tokens, since the model's price is known"
+
+
+def test_a_result_that_is_read_in_the_tool_s_own_trace_is_joined_within_it_wherever_it_was_asked_for() -> None:
+    call = {"id": "call_1", "name": "find_loan", "arguments": '{"title": "Dune"}'}
+    asked = {f"gen_ai.completion.0.tool_calls.0.{key}": value for key, value in call.items()}
+    told = {f"gen_ai.prompt.2.tool_calls.0.{key}": value for key, value in call.items()}
+    answer = {"gen_ai.prompt.3.role": "tool", "gen_ai.prompt.3.tool_call_id": "call_1"}
+    spans = [
+        span(3, 1, "openai.chat", 10, 20, {"gen_ai.request.model": "m", **asked}, trace="05" * 16),
+        span(3, 1, "find_loan.tool", 21, 29, {
+            "traceloop.span.kind": "tool", "traceloop.entity.input": '{"args": [], "kwargs": {"title": "Dune"}}',
+        }),
+        span(1, 1, "openai.chat", 30, 40, {
+            "gen_ai.request.model": "m", "gen_ai.prompt.2.role": "assistant", **told, **answer,
+        }),
+    ]  # fmt: skip
+    hold(json.dumps(request(spans, [])).encode())
+    home = next(trace for trace in build(spans).traces if trace.trace_id == spans[1].trace_id)
+    reader = next(step for step in home.steps if step.kind == "llm")
+    assert ("0000000000000003", "data", None) in {(edge.step_id, edge.via, edge.trace_id) for edge in reader.parents}
+    assert all(edge.trace_id != home.trace_id for edge in reader.parents)
