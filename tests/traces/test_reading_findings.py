@@ -81,6 +81,7 @@ def test_a_result_that_is_read_in_the_tool_s_own_trace_is_joined_within_it_where
         }),
         span(1, 1, "openai.chat", 30, 40, {
             "gen_ai.request.model": "m", "gen_ai.prompt.2.role": "assistant", **told, **answer,
+            "gen_ai.completion.0.tool_calls.0.arguments": "{}",
         }),
     ]  # fmt: skip
     hold(json.dumps(request(spans, [])).encode())
