@@ -70,7 +70,7 @@ def _unpacked(data: bytes) -> bytes:
             return gzip.decompress(data)
         if data[:4] == b"\x28\xb5\x2f\xfd":
             return zstandard.ZstdDecompressor().decompress(data, max_output_size=MOST)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError):
+    except (OSError, EOFError, MemoryError, zlib.error, zstandard.ZstdError):
         return data
     return data
 
