@@ -94,8 +94,8 @@ def _step(
     kind = one.kind.removesuffix("-step")
     above = agents[at] if kind != "agent" else agents[forest.parents[at]] if forest.parents[at] >= 0 else -1
     around = observations[above] if above >= 0 else None
-    nearest = None if around is None else around.name if around.kind == "agent" else around.target
-    agent = (one.name if kind == "agent" else None) or one.agent or nearest
+    nearest = None if around is None else around.target if around.kind != "agent" else _agent_of(around)
+    agent = (_agent_of(one) if kind == "agent" else None) or one.agent or nearest
     made = Draft(
         at,
         span.span_id,
@@ -122,6 +122,10 @@ def _graph_agents(forest: Forest, observations: Sequence[Observation]) -> None:
             if graph.kind in ("node", "workflow") and graph.name not in _UNNAMED_GRAPHS:
                 graph.kind, graph.weak = "agent", False
                 graph.agent = graph.agent or graph.name
+
+
+def _agent_of(agent: Observation) -> str | None:
+    return None if agent.unnamed and agent.agent is None else agent.name
 
 
 def _agents(forest: Forest, observations: Sequence[Observation]) -> list[int]:

@@ -61,6 +61,8 @@ class Observation:
     reason: str = ""
     weak: bool = False
     agent: str | None = None
+    unnamed: bool = False
+    """An agent whose name nothing tells: `name` is its span's."""
     model: str | None = None
     tokens: Tokens | None = None
     cost_usd: float | None = None

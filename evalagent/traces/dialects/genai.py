@@ -205,6 +205,7 @@ def container(observation: Observation, source: Source) -> None:
     name = fields.text(attributes.get(names.AGENT_NAME)) if observation.kind == "agent" else None
     name = name or fields.text(attributes.get(names.WORKFLOW_NAME))
     observation.name = name or source.span.name.removeprefix("invoke_agent ").removeprefix("invoke_workflow ")
+    observation.unnamed = name is None and not source.span.name.startswith("invoke_agent ")
     observation.tokens, observation.aggregated = fields.tokens(attributes), True
     observation.model = fields.text(attributes.get(names.RESPONSE_MODEL)) or fields.text(
         attributes.get(names.REQUEST_MODEL)
