@@ -37,8 +37,11 @@ def join_uncaptured(drafts: Drafts, waiting: dict[int, list[tuple[int, str, floa
             if caller is not None and steps[caller].observation.reply is None:
                 drafts.add(number, caller, "nearest_llm", 0.6)
     for numbers in held.values():
+        running = 0
         for earlier, number in pairwise(n for n in numbers if steps[n].kind == "llm"):
             step, before = steps[number], steps[earlier]
+            at_once = before.start + slack < running
+            running = max(running, before.end)
             if step.parents or step.observation.messages:
                 continue
             ran = [c for c in before.children if steps[c].kind in TOOLS and steps[c].end <= step.start + slack]
@@ -48,7 +51,7 @@ def join_uncaptured(drafts: Drafts, waiting: dict[int, list[tuple[int, str, floa
                     steps[tool].reader = number
                 if forest.leave[steps[tool].at] > forest.enter[steps[tool].at]:
                     waiting.setdefault(steps[tool].at, []).append((number, "agent_result", 0.6))
-            if not ran and before.end <= step.start + slack:
+            if not ran and not at_once and before.end <= step.start + slack:  # after calls at once: order in time
                 drafts.add(number, earlier, "retry" if before.observation.error else "turn", 0.6)
 
 

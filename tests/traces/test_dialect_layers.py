@@ -127,6 +127,17 @@ def test_with_contents_off_the_call_after_a_failed_one_is_its_retry() -> None:
     assert [(edge.step_id[-1], edge.via) for edge in step(trace, 3).parents] == [("2", "retry")]
 
 
+def test_with_contents_off_what_follows_two_calls_at_once_follows_both() -> None:
+    trace = only([chat(2, None, 0, 20, [], None), chat(3, None, 1, 19, [], None), chat(4, None, 21, 30, [], None)])
+    assert pairs(trace) == {("2", "4"), ("3", "4")}
+
+
+def test_an_agent_that_nothing_names_lends_its_steps_no_name() -> None:
+    unnamed = chat(1, None, 0, 30, [], None, attributes={"gen_ai.operation.name": "invoke_agent"})
+    trace = only([unnamed, chat(2, 1, 1, 9, [said("q", "user")], said("a"))])
+    assert [s.agent for s in trace.steps] == [None]
+
+
 def test_a_calls_content_block_in_a_text_part_is_no_text() -> None:
     block = '{"arguments": "{}", "call_id": "call_1", "name": "find_book", "type": "function_call", "id": "fc_1"}'
     call = {"type": "tool_call", "id": "call_1", "name": "find_book", "arguments": {}}
