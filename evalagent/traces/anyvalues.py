@@ -100,7 +100,7 @@ def _double(inner: Json) -> float | int | None:
             return None
     if isinstance(inner, bool) or not isinstance(inner, int | float) or not math.isfinite(inner):
         return None
-    return inner
+    return inner if isinstance(inner, float) or -_INT64 <= inner < _INT64 else float(inner)
 
 
 def plain(value: Json, depth: int = 1) -> Json:

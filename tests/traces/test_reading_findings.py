@@ -89,3 +89,10 @@ def test_a_result_that_is_read_in_the_tool_s_own_trace_is_joined_within_it_where
     reader = next(step for step in home.steps if step.kind == "llm")
     assert ("0000000000000003", "data", None) in {(edge.step_id, edge.via, edge.trace_id) for edge in reader.parents}
     assert all(edge.trace_id != home.trace_id for edge in reader.parents)
+
+
+def test_a_double_that_is_written_as_a_huge_integer_is_a_float() -> None:
+    value = {"key": "ms", "value": {"doubleValue": 10**39}}
+    line = json.dumps({"spans": [{"traceId": 1 << 100, "spanId": 7, "attributes": [value]}]}).encode()
+    hold(line)
+    assert read(line, "f").spans[0].attributes == {"ms": 1e39}
