@@ -3,9 +3,10 @@
     python benchmarks/generated_spans.py 10000 spans.jsonl                    runs of 20 spans, four at a time
     python benchmarks/generated_spans.py 1000000 chain.jsonl --shape chain    one trace, model and tool in turn
 
-Spans are of the GenAI conventions 1.38 with their messages, 2 to 8 KB each; the same number, shape and seed give the
-same bytes. A run's histories repeat all its earlier messages, as they do in life; those of the chain hold the last
-exchange only, as after compaction, since a million whole ones would be quadratic.
+Spans are of the GenAI conventions 1.38 with their messages and the attributes that instrumentors write beside them,
+2 to 8 KB each; the same number, shape and seed give the same bytes. A run's histories repeat all its earlier messages,
+as they do in life; those of the chain hold the last exchange only, as after compaction, since a million whole ones
+would be quadratic. Ids in arguments are such as the task or an earlier result names.
 """
 
 import argparse
@@ -29,6 +30,11 @@ discount balance account ticket priority escalate confirm pending shipped return
 reply summary detail amount currency item quantity stock warehouse schedule tomorrow morning courier signature
 """.split()  # noqa: SIM905 - a list of words reads better so
 Json = Any
+_SCHEMA: Json = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "limit": {"type": "integer"}, "fields": {"type": "array"}},
+    "required": ["id"],
+}
 
 
 class _Run:
@@ -41,8 +47,14 @@ class _Run:
         self.now = START_NS + number * 7_000_000
         self.made = 0
         self.root = self._id()
-        self.messages: list[Json] = [_said("user", self._text(420))]
-        self.system = self._text(900)
+        self.known = [f"A-{self.random.randrange(10**6):06d}"]
+        self.task = _said("user", f"Order {self.known[0]}: {self._text(180)}. What can be done?")
+        self.messages: list[Json] = [self.task]
+        self.system = "\n".join(f'{n}. "{self._text(60)}": {self._text(90)}.' for n in range(1, 5))
+        self.tools = _dumped([
+            {"type": "function", "name": name, "description": self._text(40), "parameters": _SCHEMA}
+            for name in TOOLS[:3]
+        ])  # fmt: skip
         self.call: Json = None
 
     def _id(self) -> str:
@@ -50,9 +62,7 @@ class _Run:
         return f"{self.random.getrandbits(40):010x}{self.made:06x}"
 
     def _text(self, size: int) -> str:
-        words = self.random.choices(WORDS, k=max(1, size // 8))
-        words[len(words) // 2] = f"A-{self.random.randrange(10**6):06d}"
-        return " ".join(words)
+        return " ".join(self.random.choices(WORDS, k=max(1, size // 8)))
 
     def __iter__(self) -> Iterator[Json]:
         start = self.now
@@ -60,36 +70,45 @@ class _Run:
             yield self._model(last=number >= self.spans - 3) if number % 2 == 0 else self._tool()
         yield self._span("invoke_agent desk", self.root, None, start, {
             "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.agent.name": "desk",
-            "gen_ai.conversation.id": f"c-{self.trace_id[:12]}",
-            "gen_ai.input.messages": _dumped(self.messages[:1]),
+            "gen_ai.input.messages": _dumped([self.task]),
             "gen_ai.output.messages": _dumped(self.messages[-1:]),
-            "app.note": self._text(1200),
+            "gen_ai.system_instructions": _dumped([{"type": "text", "content": self.system}]),
+            "app.note": self._text(1100),
         })  # fmt: skip
 
     def _model(self, *, last: bool) -> Json:
         start = self.now
-        given = self.messages if self.history is None else [self.messages[0], *self.messages[1:][-self.history :]]
+        given = self.messages if self.history is None else [self.task, *self.messages[1:][-self.history :]]
         self.now += self.random.randrange(200_000_000, 2_000_000_000)
         if last:
-            self.call, said = None, _said("assistant", self._text(320), finish_reason="stop")
+            self.call, said = (
+                None,
+                _said("assistant", f"Order {self.known[-1]}: {self._text(240)}.", finish_reason="stop"),
+            )
         else:
             self.call = {
                 "type": "tool_call",
                 "id": f"call_{self.random.getrandbits(48):012x}",
-                "name": self.random.choice(TOOLS),
-                "arguments": {"id": f"A-{self.random.randrange(10**6):06d}", "note": self._text(60)},
+                "name": self.random.choice(TOOLS[:3]),
+                "arguments": {"id": self.random.choice(self.known), "limit": 5, "fields": ["state", "total", "lines"]},
             }
             said = {"role": "assistant", "parts": [self.call], "finish_reason": "tool_call"}
         span = self._span("chat claude-haiku-4-5", self._id(), self.root, start, {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": "anthropic",
             "gen_ai.request.model": "claude-haiku-4-5",
+            "gen_ai.request.max_tokens": 1024,
+            "gen_ai.request.temperature": 0.2,
+            "gen_ai.request.top_p": 0.9,
             "gen_ai.response.model": "claude-haiku-4-5",
             "gen_ai.response.id": f"msg_{self.random.getrandbits(64):016x}",
+            "gen_ai.response.finish_reasons": [said["finish_reason"]],
             "gen_ai.usage.input_tokens": 300 + 90 * len(given),
             "gen_ai.usage.output_tokens": self.random.randrange(20, 200),
+            "gen_ai.usage.cache_read.input_tokens": 240,
+            "gen_ai.usage.cache_creation.input_tokens": 0,
+            "gen_ai.output.type": "text",
             "gen_ai.system_instructions": _dumped([{"type": "text", "content": self.system}]),
+            "gen_ai.tool.definitions": self.tools,
             "gen_ai.input.messages": _dumped(given),
             "gen_ai.output.messages": _dumped([said]),
         })  # fmt: skip
@@ -101,7 +120,10 @@ class _Run:
         self.now += self.random.randrange(5_000_000, 300_000_000)
         if self.call is None:
             return self._model(last=True)
-        result = {"order": self.call["arguments"]["id"], "state": "shipped", "lines": self._text(260)}
+        if len(self.known) < 40:
+            self.known.append(f"A-{self.random.randrange(10**6):06d}")
+        lines = [{"item": self._text(16), "quantity": n, "price": 4.5 * n, "in_stock": n % 2 == 0} for n in (1, 2)]
+        result = {"id": self.call["arguments"]["id"], "replaces": self.known[-1], "state": "shipped", "lines": lines}
         span = self._span(f"execute_tool {self.call['name']}", self._id(), self.root, start, {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": self.call["name"],
@@ -109,8 +131,11 @@ class _Run:
             "gen_ai.tool.call.id": self.call["id"],
             "gen_ai.tool.call.arguments": _dumped(self.call["arguments"]),
             "gen_ai.tool.call.result": _dumped(result),
-            "gen_ai.tool.description": self._text(600),
-            "app.log": self._text(1100),
+            "gen_ai.tool.description": self._text(120),
+            "code.function.name": f"desk.tools.{self.call['name']}",
+            "code.file.path": "desk/tools.py",
+            "code.line.number": self.random.randrange(400),
+            "app.log": self._text(700),
         })  # fmt: skip
         answer = {"type": "tool_call_response", "id": self.call["id"], "response": _dumped(result)}
         self.messages.append({"role": "tool", "parts": [answer]})
@@ -127,8 +152,21 @@ class _Run:
             "kind": 1,
             "startTimeUnixNano": str(start),
             "endTimeUnixNano": str(self.now),
-            "attributes": [{"key": key, "value": _typed(value)} for key, value in attributes.items()],
+            "attributes": [{"key": key, "value": _typed(value)} for key, value in (attributes | self._about()).items()],
+            "droppedAttributesCount": 0,
             "status": {},
+            "flags": 257,
+        }
+
+    def _about(self) -> dict[str, Json]:
+        return {
+            "gen_ai.provider.name": "anthropic",
+            "gen_ai.agent.name": "desk",
+            "gen_ai.conversation.id": f"c-{self.trace_id[:12]}",
+            "server.address": "api.example.com",
+            "server.port": 443,
+            "thread.id": 140_244_121,
+            "thread.name": "MainThread",
         }
 
 
@@ -141,7 +179,11 @@ def _dumped(value: Json) -> str:
 
 
 def _typed(value: Json) -> Json:
-    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_typed(one) for one in value]}}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    return {"doubleValue": value} if isinstance(value, float) else {"stringValue": value}
 
 
 def spans(count: int, shape: str = "runs", seed: int = 7) -> Iterator[Json]:

@@ -76,6 +76,11 @@ def _attributes(target, given) -> None:  # type: ignore[no-untyped-def]
         (kind, value), *_ = pair["value"].items()
         if kind == "intValue":
             one.value.int_value = int(value)
+        elif kind == "doubleValue":
+            one.value.double_value = value
+        elif kind == "arrayValue":
+            for inner in value["values"]:
+                one.value.array_value.values.add(string_value=inner["stringValue"])
         else:
             one.value.string_value = value
 
