@@ -9,6 +9,7 @@ from typing import Any
 from evalagent import trials
 from evalagent.adapters import runs
 from evalagent.adapters.files import load_prices, load_suite
+from evalagent.adapters.garbage import uncollected
 from evalagent.adapters.runs import CollectedTrial, PlannedTrial, RunPlan
 from evalagent.model import Json, Span, Trace
 from evalagent.suites import Suite
@@ -52,12 +53,13 @@ def _traces(
     plan: RunPlan, marks: tuple[tuple[str, int], ...], owners: tuple[tuple[str, tuple[str, int]], ...]
 ) -> RunTraces:
     suite = suite_of(plan)
-    readings = [read(Path(name).read_bytes(), Path(name).name, "auto") for name, _ in marks]
-    spans = [span for reading in readings for span in reading.spans]
-    kept, ignored = trials.of_owners(spans, dict(owners))
-    kept = [mask_span(span, suite.secrets) for span in kept]
-    logs = [mask_log(record, suite.secrets) for reading in readings for record in reading.logs]
-    built = build(kept, logs, load_prices(suite, Path(plan.suite_file).parent))
+    with uncollected():
+        readings = [read(Path(name).read_bytes(), Path(name).name, "auto") for name, _ in marks]
+        spans = [span for reading in readings for span in reading.spans]
+        kept, ignored = trials.of_owners(spans, dict(owners))
+        kept = [mask_span(span, suite.secrets) for span in kept]
+        logs = [mask_log(record, suite.secrets) for reading in readings for record in reading.logs]
+        built = build(kept, logs, load_prices(suite, Path(plan.suite_file).parent))
     told = dict(receipt(readings, built))
     told["ignored"] = dict(sorted({**told["ignored"], **ignored}.items()))
     return RunTraces(built.traces, tuple(kept), told)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from evalagent.adapters.files import STANDARD_INPUT, Input, content, shown
+from evalagent.adapters.garbage import uncollected
 from evalagent.errors import UsageError
 from evalagent.model import Json, Rejected, Trace
 from evalagent.traces.building import Built, build
@@ -209,10 +210,11 @@ def _begun(given: Input) -> Input:
 def _in_memory(
     inputs: Sequence[Input], patterns: Sequence[str], format: str, prices: Mapping[str, Json] | None
 ) -> InMemory:
-    readings = [_reading(one, patterns, format) for one in inputs]
-    spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
-    logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
-    return InMemory(readings, build(spans, logs, prices))
+    with uncollected():
+        readings = [_reading(one, patterns, format) for one in inputs]
+        spans = [mask_span(span, patterns) for reading in readings for span in reading.spans]
+        logs = [mask_log(record, patterns) for reading in readings for record in reading.logs]
+        return InMemory(readings, build(spans, logs, prices))
 
 
 def _reading(given: Input, patterns: Sequence[str], format: str) -> Reading:
