@@ -12,8 +12,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 
 from evalagent.traces.drafts import Drafts
-from evalagent.traces.groups import TOOLS, Frontier, Group, OpenTools, Runs, SentCalls
+from evalagent.traces.groups import Frontier, Group, OpenTools, Runs, SentCalls
 from evalagent.traces.requests import SLACK_NS
+from evalagent.traces.spoken import asked_in_words
 from evalagent.traces.uncaptured import join_uncaptured
 
 _WIDE = 4096
@@ -219,12 +220,9 @@ class Grouping:
                 before = frontier.at(group)
                 if before:
                     last = [s for g in before for s in g.sinks]
-                    rule = ("spoken", 0.9) if len(last) == 1 and self._spoken(last[0], group) else ("sequence", 0.4)
-                    self._connect(last, group.sources, *rule)
-                    if rule[0] == "spoken":
-                        for source in group.sources:
-                            begun = self._drafts.steps[source]
-                            begun.agent = begun.agent or self._drafts.steps[last[0]].agent
+                    name = self._drafts.observations[group.at].name if is_agent else None
+                    asked = asked_in_words(self._drafts, last, group.sources, name)
+                    self._connect(last, group.sources, *(("spoken", 0.9) if asked else ("sequence", 0.4)))
                 elif owners:
                     self._connect(owners[:1], group.sources, "container", 0.8)
             frontier.put(group)
@@ -234,18 +232,6 @@ class Grouping:
 
     def _bare(self, group: Group) -> bool:
         return any(not self._drafts.steps[s].parents for s in group.sources)
-
-    def _spoken(self, number: int, group: Group) -> bool:
-        """Whether the model asked in words for what begins here: code that calls it, or ReAct's `Action:`."""
-        step, begins = self._drafts.steps[number], self._drafts.observations[group.at]
-        reply = step.observation.reply if step.kind == "llm" and not step.requests else None
-        if reply is None or not reply.text:
-            return False
-        called = begins.name if self._is_agent(group) else None
-        if called is None and len(group.sources) == 1 and self._drafts.steps[group.sources[0]].kind in TOOLS:
-            called = self._drafts.steps[group.sources[0]].name
-        name = re.escape(called) if called else None
-        return name is not None and bool(re.search(rf"(?<![\w.]){name}\s*\(|\bAction:\s*{name}\s*$", reply.text, re.M))
 
     def _is_agent(self, group: Group) -> bool:
         return self._drafts.observations[group.at].kind in ("agent", "agent-step")

@@ -29,6 +29,7 @@ _NO_RESPONSE = "__fake_id__"
 """What OpenAI Agents calls a response that no server named."""
 _USAGE = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"), ("cache_read_input_tokens",), ())
 """Usage as OpenAI and Anthropic write it in a raw response, where the instrumentor counted none."""
+_AUTOGEN = "openinference.instrumentation.autogen"
 _TURNS = ("Step ", "turn", "execute_event_loop_cycle")
 
 
@@ -135,6 +136,8 @@ def _model_call(observation: Observation, source: Source) -> None:
     observation.messages = given
     observation.reply = reader.joined(replies)
     declared = [value for key, value in attributes.items() if key.startswith(names.OI_TOOLS)]
+    if source.span.scope.startswith(_AUTOGEN):
+        return  # it lists the hand-offs alone, and the tools are more
     if names.OI_TOOL_LIST in attributes:
         observation.tools = reader.tools(attributes[names.OI_TOOL_LIST])
     elif declared:
