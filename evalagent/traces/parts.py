@@ -111,7 +111,7 @@ def read_message(value: Json, role: str) -> Message | None:
         parts.request(call)
     if isinstance(value.get("function_call"), dict) and value["function_call"].get("name"):
         parts.request(value["function_call"])
-    return parts.message("tool" if parts.answers and not parts.texts and not parts.requests else default)
+    return parts.message("tool" if parts.answers and not any(parts.texts) and not parts.requests else default)
 
 
 def _genai(own: str, items: list[Json], role: str) -> Message | None:
