@@ -127,6 +127,21 @@ def test_with_contents_off_the_call_after_a_failed_one_is_its_retry() -> None:
     assert [(edge.step_id[-1], edge.via) for edge in step(trace, 3).parents] == [("2", "retry")]
 
 
+def test_ids_that_an_instrumentor_made_of_places_join_nothing() -> None:
+    scope = "opentelemetry.instrumentation.google_genai"
+    asked = asks(("find_loan_1", "find_loan", {"member": "ada"}), ("find_loan_2", "find_loan", {"member": "ben"}))
+    back = answers(("find_loan_0", "ada has one"), ("find_loan_1", "ben has none"))
+    question = said("Who has what?", "user")
+    trace = only(
+        [
+            chat(2, None, 0, 9, [question], asked, scope=scope),
+            chat(3, None, 10, 19, [question, asked, back], said("Only ada."), scope=scope),
+        ]
+    )
+    found = {s.arguments["member"]: s.result for s in trace.steps if s.virtual and isinstance(s.arguments, dict)}
+    assert found == {"ada": "ada has one", "ben": "ben has none"}
+
+
 def test_with_contents_off_what_follows_two_calls_at_once_follows_both() -> None:
     trace = only([chat(2, None, 0, 20, [], None), chat(3, None, 1, 19, [], None), chat(4, None, 21, 30, [], None)])
     assert pairs(trace) == {("2", "4"), ("3", "4")}

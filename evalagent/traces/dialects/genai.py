@@ -1,14 +1,18 @@
 """OpenTelemetry GenAI semantic conventions, 1.27 and before to 1.42: on spans, in span events, in log records."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from evalagent.model import Event, Json, Message, Span
 from evalagent.traces import attributes as names
 from evalagent.traces.dialects import fields
+from evalagent.traces.messages import Reader
 from evalagent.traces.observing import Observation, Source
 from evalagent.traces.unwrapping import looks_cut, parse
 
+_GOOGLE_SDK = "opentelemetry.instrumentation.google_genai"
+_MADE_ID = re.compile(r"_\d+$")
 MODEL_CALLS = frozenset({"chat", "generate_content", "text_completion", "completion", "call_llm", "responses"})
 _MEMORY = frozenset({"create_memory", "search_memory", "update_memory", "upsert_memory", "delete_memory"})
 _KINDS = {
@@ -101,6 +105,19 @@ def model_call(observation: Observation, source: Source) -> None:
     fields.take_messages(observation, source, given, reply, system)
     if given is None or reply is None:
         from_events(observation, source, given is None, reply is None)
+    if source.span.scope == _GOOGLE_SDK:
+        observation.messages = tuple(_without_ids(source.reader, m) for m in observation.messages)
+        observation.reply = _without_ids(source.reader, observation.reply) if observation.reply is not None else None
+
+
+def _without_ids(reader: Reader, message: Message) -> Message:
+    """The message without the ids that google-genai's instrumentor makes of a name and the part's place (1.3b0): those
+    of results count from another part than those of calls, and come again each turn. Their order is what joins them."""
+    if not message.requests and not message.answers:
+        return message
+    requests = tuple(replace(r, id=None) if _MADE_ID.search(r.id or "") else r for r in message.requests)
+    answers = tuple(replace(a, id=None) if _MADE_ID.search(a.id or "") else a for a in message.answers)
+    return reader.intern(replace(message, requests=requests, answers=answers))
 
 
 def from_events(observation: Observation, source: Source, want_input: bool, want_reply: bool) -> None:
