@@ -101,7 +101,7 @@ class Dispatch:
             inner = value.get(name)
             if type(inner) is str and inner[:1] in ("{", "["):
                 return self._messages([inner])
-            if type(inner) is list or type(inner) is dict:
+            if (type(inner) is list or type(inner) is dict) and (inner or not _holds_more(value)):
                 return inner if type(inner) is list else [inner]
         self.harvest.reject("no known shape of a trace: " + ", ".join(map(repr, list(value)[:5]))[:160])
         return []
@@ -134,3 +134,8 @@ class Dispatch:
             reader(*arguments)
         except BAD_CONTENT as error:
             self.harvest.refuse(f"a {shape} value that could not be read", error)
+
+
+def _holds_more(value: Mapping[str, Json]) -> bool:
+    """Whether an object lists other objects: then it is no page of an answer that happens to be empty."""
+    return any(type(held) is list and any(type(item) is dict for item in held) for held in value.values())

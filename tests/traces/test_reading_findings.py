@@ -96,3 +96,10 @@ def test_a_double_that_is_written_as_a_huge_integer_is_a_float() -> None:
     line = json.dumps({"spans": [{"traceId": 1 << 100, "spanId": 7, "attributes": [value]}]}).encode()
     hold(line)
     assert read(line, "f").spans[0].attributes == {"ms": 1e39}
+
+
+def test_an_empty_page_is_no_fault_and_an_object_that_lists_something_else_is() -> None:
+    for page in ({"data": [], "total": 0, "errors": None}, {"traces": [], "meta": {"cursor": None}}, {"data": {}}):
+        assert read(json.dumps(page).encode(), "f").rejected == ()
+    (piece,) = read(json.dumps({"traces": [], "steps": [{"name": "x"}]}).encode(), "f").rejected
+    assert piece.reason == "no known shape of a trace: 'traces', 'steps'"
