@@ -13,6 +13,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+import orjson
+
 from evalagent.model import Json
 from evalagent.traces.drafts import Draft
 from evalagent.traces.echoes import is_lone
@@ -99,5 +101,8 @@ def _call_keys(kind: str, one: Observation, role: Role) -> Iterator[str]:
 
 
 def _key(letter: str, *parts: Json) -> str:
-    text = canonical(list(parts))
-    return letter + hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    try:
+        text = orjson.dumps(parts)  # texts and whole numbers, of which the canonical text is no other
+    except TypeError:
+        text = canonical(list(parts)).encode("utf-8", "replace")
+    return letter + hashlib.blake2b(text, digest_size=8).hexdigest()

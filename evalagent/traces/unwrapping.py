@@ -23,6 +23,9 @@ _NUMBERS = json.JSONDecoder(
     parse_float=lambda text: int(float(text)) if float(text).is_integer() else float(text),
 )
 _FLOAT = re.compile(r"\d(\.\d|[eE][+-]?\d)")
+_WHOLE_FLOAT = re.compile(r"(?<=[0-9])\.0(?![0-9])")
+_ODD_FLOATS = ("e-", "e+", ".0000", "-0.0")
+"""Signs of numbers that two writers of JSON write in two ways, and of a zero with a sign."""
 _WHOLE = {str, int, bool, type(None)}
 _PACKING = {"tags", "metadata", "kwargs", "inputs", "input_str", "color", "name", "run_id", "parent_run_id"}
 _FUNCTION_RESPONSE = {"id", "name", "response", "will_continue", "scheduling", "parts"}
@@ -41,19 +44,37 @@ def canonical(value: Json) -> str:
     """One text per value: sorted keys, no spaces, 18.0 as 18. Equal texts mean equal values."""
     if value is None or isinstance(value, bool | int):
         return "null" if value is None else str(value).lower() if isinstance(value, bool) else _int_text(value)
+    odd = False
     try:
         text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except (TypeError, ValueError, RecursionError):
+        odd = True
         try:
             text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
         except (ValueError, RecursionError, OverflowError, TypeError):
             return repr(type(value))
-    if _has_numbers(value) and _FLOAT.search(text):
-        try:
-            return json.dumps(_NUMBERS.decode(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        except (ValueError, RecursionError, OverflowError):
+    if not _has_numbers(value):
+        return text
+    if not odd and not any(sign in text for sign in _ODD_FLOATS):
+        if ".0" not in text:
             return text
-    return text
+        if "\\" not in text:
+            return _without_zeros(text)
+    if not _FLOAT.search(text):
+        return text
+    try:
+        return json.dumps(_NUMBERS.decode(text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    except (ValueError, RecursionError, OverflowError):
+        return text
+
+
+def _without_zeros(text: str) -> str:
+    """JSON text without backslashes in it, 18.0 as 18."""
+    pieces = text.split('"')
+    for at in range(0, len(pieces), 2):  # those between are the insides of strings
+        if ".0" in pieces[at]:
+            pieces[at] = _WHOLE_FLOAT.sub("", pieces[at])
+    return '"'.join(pieces)
 
 
 def _has_numbers(value: Json) -> bool:
@@ -255,7 +276,8 @@ def result(value: Json) -> Result:
 
     Where the packing says that the call failed, the saying is kept: `{"status": "error", "content": ...}`.
     """
-    truncated = looks_cut(value)
+    told, value = value, structured(value)
+    truncated = value is told and looks_cut(told)
     call_id: str | None = None
     failed = False
     for _ in range(6):

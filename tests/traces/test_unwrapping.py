@@ -29,6 +29,20 @@ def test_json_in_text_is_the_value_and_never_looks_cut(value: Json) -> None:
     assert not looks_cut(text)
 
 
+_TEXTS = st.text() | st.sampled_from((':1.0,"', "\\ 2.0", "-0.0", "[7e-3]", "3.0"))
+_NUMBERED = st.recursive(
+    st.floats(allow_nan=False, allow_infinity=False) | st.integers(-99, 99).map(float) | st.integers() | _TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(_NUMBERED)
+def test_canonical_text_is_that_of_the_value_with_whole_numbers_for_floats_without_fraction(value: Json) -> None:
+    parsed = json.loads(json.dumps(value), parse_float=lambda t: int(float(t)) if float(t).is_integer() else float(t))
+    assert canonical(value) == json.dumps(parsed, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 @given(st.dictionaries(st.text(min_size=1), JSON, min_size=1, max_size=4), st.data())
 def test_json_cut_anywhere_is_marked_and_never_raises(value: dict[str, Json], data: st.DataObject) -> None:
     text = json.dumps(value)
@@ -90,6 +104,7 @@ def test_numbers_are_equal_by_value_and_texts_are_not_numbers() -> None:
     assert canonical({"b": 18.0, "a": 1}) == canonical({"a": 1, "b": 18})
     assert canonical({"b": "18"}) != canonical({"b": 18})
     assert canonical("1.0") != canonical("1")
+    assert canonical([1e16, -0.0, 1e-5, 2.50, 'a":1.0,']) == '[10000000000000000,0,1e-05,2.5,"a\\":1.0,"]'
     assert collapsed(" a\n\t b ") == "a b"
 
 
