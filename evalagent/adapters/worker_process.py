@@ -5,35 +5,40 @@ main module again as `multiprocessing` would: a script without a guard would sta
 """
 
 import gc
-import pickle
 import signal
+import socket
 import sys
-from multiprocessing.connection import Connection
+
+from evalagent.adapters.channels import Channel
 
 
 def serve(descriptor: int) -> None:
     """Take the module path and the work, then piece after piece; answer each with (True, result) or (False, error)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told too, and ends this by closing the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told too, and ends this by closing the channel
     gc.disable()  # what a piece makes goes when it is done; to look for rings meanwhile takes a third of the time
-    with Connection(descriptor) as parent:
+    with socket.socket(fileno=descriptor) as end:
+        parent = Channel(end)
         try:
-            sys.path[:] = pickle.loads(parent.recv_bytes())  # noqa: S301 - from our own parent
-            work = pickle.loads(parent.recv_bytes())  # noqa: S301
+            sys.path[:] = parent.receive()
+            work = parent.receive()
             while True:
                 answer: tuple[bool, object]
                 try:
-                    answer = True, work(pickle.loads(parent.recv_bytes()))  # noqa: S301
+                    answer = True, work(parent.receive())
                 except EOFError:
                     return
                 except BaseException as error:  # noqa: BLE001 - it is the parent that has to raise it
                     answer = False, error
                 try:
-                    told = pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
+                    parent.send(answer)
+                except OSError:
+                    return
                 except Exception as error:  # noqa: BLE001 - not everything can be sent
-                    told = pickle.dumps((False, TypeError(f"{type(answer[1]).__name__} cannot be sent: {error}")))
-                parent.send_bytes(told)
-                del answer, told
+                    parent.send((False, TypeError(f"{type(answer[1]).__name__} cannot be sent: {error}")))
+                del answer
                 gc.collect()
+                if not gc.get_freeze_count():
+                    gc.freeze()  # the modules, which the first piece has imported: no ring of a piece is among them
         except (EOFError, OSError):
             return
 

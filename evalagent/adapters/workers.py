@@ -1,18 +1,18 @@
 """Work done on many pieces in order, in this process or in some others."""
 
 import contextlib
-import pickle
 import queue
+import socket
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from multiprocessing import Pipe
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from evalagent.adapters.channels import Channel
 from evalagent.errors import Terminal
 
 A = TypeVar("A")
@@ -106,7 +106,8 @@ class _Hand(threading.Thread):
     def __init__(self, work: Callable[[Any], Any], todo: "queue.SimpleQueue[Any]") -> None:
         super().__init__(daemon=True)
         self._todo = todo
-        self._pipe, other = Pipe()
+        ours, other = socket.socketpair()
+        self._channel = Channel(ours)
         with other:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "evalagent.adapters.worker_process", str(other.fileno())],
@@ -114,7 +115,7 @@ class _Hand(threading.Thread):
                 stdout=subprocess.DEVNULL,
                 pass_fds=[other.fileno()],
             )
-        self._begun = [pickle.dumps(sys.path), pickle.dumps(work)]
+        self._begun: list[object] = [sys.path, work]
         self.start()
 
     def run(self) -> None:
@@ -126,9 +127,10 @@ class _Hand(threading.Thread):
                 if broken:
                     raise EOFError
                 while self._begun:
-                    self._pipe.send_bytes(self._begun.pop(0))
-                self._pipe.send_bytes(pickle.dumps(piece, pickle.HIGHEST_PROTOCOL))
-                good, answer = pickle.loads(self._pipe.recv_bytes())  # noqa: S301 - from our own child
+                    self._channel.send(self._begun[0])
+                    del self._begun[0]
+                self._channel.send(piece)
+                good, answer = self._channel.receive()
             except (EOFError, OSError):
                 broken = True
                 future.set_exception(
@@ -144,6 +146,7 @@ class _Hand(threading.Thread):
                 else:
                     future.set_exception(answer)
             del piece, future
+        self._channel.close()
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
