@@ -141,7 +141,9 @@ def _strand(trace_id: str, heap: _Heap) -> Strand:
     woods = forest(list(heap.spans.values()))
     observations = []
     for span in woods.spans:
-        extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in heap.events.get(span.span_id, ())}
-        events = (*span.events, *(extra[said] for said in sorted(extra)))  # a record that came again is the same event
+        events = span.events
+        if told := heap.events.get(span.span_id):
+            extra = {(e.time_ns, e.name, canonical(dict(e.attributes))): e for e in told}
+            events += tuple(extra[said] for said in sorted(extra))  # a record that came again is the same event
         observations.append(observe(Source(*restored(span, events), reader)))
     return Strand(trace_id, draft(woods, observations))

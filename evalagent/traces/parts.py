@@ -132,10 +132,14 @@ def _genai(own: str, items: list[Json], role: str) -> Message | None:
         elif type(kind) is str and kind in _GENAI_PARTS and item.keys() <= _GENAI_PARTS[kind]:
             if parts is None:
                 parts = _Parts()
-            if kind == "tool_call":
-                parts.request(item)
+            if kind == "tool_call_response":
+                content = item.get("response")
+                content = item.get("result") if content is None else content
+                parts.answers.append(ToolAnswer(_string(item.get("id")), None, _flat(content)))
+            elif type(item.get("arguments")) is dict and type(item.get("name")) is str and item["name"]:
+                parts.requests.append(ToolRequest(_string(item.get("id")), item["name"], item["arguments"]))
             else:
-                parts.answer(item)
+                parts.request(item)
         else:
             return None
     told = role_of(own, role)
@@ -175,6 +179,8 @@ def _unblocked(content: Json) -> Json:
 
 def _flat(content: Json) -> Json:
     """Text blocks as one text; anything else parsed where it is a JSON object or array."""
+    if type(content) is str:
+        return structured(content)
     if (
         isinstance(content, list)
         and content

@@ -94,6 +94,9 @@ class Producers:
     def inside(self, text: str) -> list[str]:
         """The outputs that stand in a text, as a line of it or as a part of 12 characters or more; not those that stand
         inside another one found."""
+        whole = collapsed(text)
+        if len(self._order) <= _SINCE and not any(known in whole for known in self._order):
+            return []
         found: dict[str, None] = {}
         for line in text.splitlines():
             line = collapsed(line)
@@ -101,7 +104,6 @@ class Producers:
             for heard in (line, line[said.end() :]) if said is not None else (line,):
                 if heard in self._texts:
                     found[heard] = None
-        whole = collapsed(text)
         if whole in self._texts:
             found[whole] = None
         upto = -1

@@ -92,7 +92,10 @@ def tokens(
 
 def failure(span: Span) -> tuple[str | None, bool]:
     """The span's hard error as one line, and whether it was interrupted on purpose. Control flow is no error."""
-    kinds = [str(span.attributes.get(names.ERROR_TYPE) or "")]
+    named = span.attributes.get(names.ERROR_TYPE)
+    if not named and not span.events and not span.status_message and span.status != "error":
+        return None, False
+    kinds = [str(named or "")]
     said = ""
     for event in span.events:
         if event.name == "exception":
