@@ -8,20 +8,23 @@ import contextlib
 import hashlib
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from evalagent.adapters.files import Input
+from evalagent.adapters.intake_documents import LARGE, Feed
 from evalagent.adapters.intake_messages import framing_of, messages
-from evalagent.adapters.intake_pieces import Job, Yield, rows_of, work
-from evalagent.adapters.intake_streams import PIECE, Bomb, Raw, Unpacking, digest_of, pieces
+from evalagent.adapters.intake_pieces import Job, Yield, read_by, rows_of, work
+from evalagent.adapters.intake_streams import PIECE, Bomb, Raw, Unpacking, digest_of
 from evalagent.adapters.span_tables import FileReceipt, SpanTables
 from evalagent.adapters.trace_store import TraceStore
 from evalagent.adapters.workers import DEFAULT, Workers
 from evalagent.errors import UsageError
 from evalagent.model import Rejected
+from evalagent.traces import cloudwatch
 from evalagent.traces.masking import mask
 from evalagent.traces.reading import EMPTY_FILE, PieceReader, Reading, why_no_text
 
@@ -29,6 +32,11 @@ ALONE_UP_TO = 24 << 20
 """Bytes of input up to which no worker process is worth its start."""
 TOGETHER = 64 << 20
 """Bytes of small files that are put into the database in one transaction."""
+AGAIN = b"again"
+"""In place of the text of a piece: the file is read again from its start."""
+_Kind = Literal["piece", "apart", "again", "end"]
+"""What waits: a piece, one that has nothing to do with those around it, the news that the file is read again from its
+start, or that it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +112,21 @@ class _File:
     blank: bool = True
     reader: PieceReader | None = None
     """Where messages were met: what reads all pieces from there."""
+    feed: Feed | None = None
+    """Where the pieces of its text come from."""
+    faults: list[str] = field(default_factory=list)
+    """What was wrong with how it is packed."""
     void: str = ""
     """Why nothing of it counts."""
     identity: str = ""
     known: bool = False
+
+    def begin(self) -> None:
+        """Forget what was read."""
+        self.lines = self.spans = self.log_records = self.values = 0
+        self.formats.clear()
+        self.rejected.clear()
+        self.blank, self.reader = True, None
 
 
 class _Load:
@@ -124,8 +143,8 @@ class _Load:
     ) -> None:
         self.tables, self.reading, self.remembers = tables, reading, remembers
         self.format, self.patterns, self.raw = format, patterns, raw
-        self.queue: deque[tuple[_File, bool]] = deque()
-        """Files whose pieces wait, in order; False: the end of the file."""
+        self.queue: deque[tuple[_File, _Kind]] = deque()
+        """Files whose pieces wait, in order."""
         self.waiting = 0
         """Bytes put into the database and not yet committed."""
         self.sizes: Counter[int] = Counter()
@@ -147,32 +166,56 @@ class _Load:
                 yield from self._step(source)
 
     def _put(self, file: _File, job: Job | None) -> None:
-        if job is not None:
+        if job is None:
+            self.queue.append((file, "end"))
+        elif job.text is AGAIN:
+            self.queue.append((file, "again"))
+        else:
             self.reading.put(job)
-        self.queue.append((file, job is not None))
+            self.queue.append((file, "apart" if job.apart else "piece"))
 
     def _step(self, source: Iterator[tuple[_File, Job | None]]) -> Iterator[FileReceipt]:
-        file, is_piece = self.queue.popleft()
-        if not is_piece:
+        file, kind = self.queue.popleft()
+        if kind == "end":
             yield self._finished(file)
-            return
-        if file.reader is None:
+        elif kind == "again":
+            self.tables.discard(file.number)
+            file.begin()
+        elif file.reader is None:
             job, found = self.reading.take()
             while found.open and not job.last:
-                job = self._longer(job, source)
+                job = self._handed_back(file, job, found.since) or self._longer(job, source)
                 found = self.reading.done(job)
             if found.conversing:
                 file.reader = PieceReader(job.file, job.format, job.before)
+                self._read_here(file, file.reader, job, source)
+            else:
+                self._add(file, found)
         else:
-            job, found = self.reading.recall(), Yield(conversing=True)
-        while found.conversing and file.reader is not None:
-            read_here = file.reader.read(job.text, last=job.last)
-            if read_here is None:
-                job = self._longer(job, source)
-                continue
-            self._add(file, rows_of(read_here, self.patterns, values=file.reader.values, blank=file.reader.blank))
-            return
-        self._add(file, found)
+            self._read_here(file, file.reader, self.reading.recall(), source)
+
+    def _read_here(
+        self, file: _File, reader: PieceReader, job: Job, source: Iterator[tuple[_File, Job | None]]
+    ) -> None:
+        """Read a piece in this process: where messages were met, one reader reads all."""
+        while (found := read_by(reader, job)) is None:
+            job = self._handed_back(file, job, reader.since) or self._longer(job, source)
+        self._add(file, rows_of(found, self.patterns, values=reader.values, blank=reader.blank))
+
+    def _handed_back(self, file: _File, job: Job, since: int | None) -> Job | None:
+        """A piece up to the value that it does not end, if that is large; the rest goes back to where it came from."""
+        feed = file.feed
+        if feed is None or feed.ended or since is None or len(job.text) < LARGE:
+            return None
+        if any(kind != "piece" for _, kind in self.queue):
+            return None
+        text = cloudwatch.unstamped(job.text)
+        before, rest = text[:since], [text[since:]]
+        rest += [self.reading.recall().text for _ in self.queue]
+        self.queue.clear()
+        stands = before[before.rfind(b"\n") + 1 :]
+        feed.give_back(b"".join(rest), job.before + before.count(b"\n"), counted=bool(stands.strip()))
+        return job._replace(text=before, last=True)
 
     def _longer(self, job: Job, source: Iterator[tuple[_File, Job | None]]) -> Job:
         """The piece with what follows it in its file, so that it is about twice as long."""
@@ -180,11 +223,10 @@ class _Load:
         while not last and size < 2 * len(job.text):
             if not self.queue:
                 self._put(*next(source))
-            file, is_piece = self.queue.popleft()
-            if not is_piece:  # the file broke off
-                self.queue.appendleft((file, False))
+            if self.queue[0][1] != "piece":  # the file broke off
                 last = True
                 break
+            self.queue.popleft()
             following = self.reading.recall()
             parts.append(following.text)
             size, last = size + len(following.text), following.last
@@ -212,6 +254,7 @@ class _Load:
         if file.known:
             self.tables.discard(file.number)
             return self.tables.receipt_of(file.identity, file.name)
+        file.rejected += [Rejected(file.name, 0, fault) for fault in file.faults]
         if file.void:
             self.tables.discard(file.number)
             file.spans = file.log_records = file.lines = 0
@@ -327,6 +370,30 @@ class _Load:
             for _ in blocks:
                 pass
         else:
-            for piece in pieces(chain([first], blocks), PIECE):
-                yield Job(piece.text, piece.before, False, piece.last, *common)
-        file.rejected += [Rejected(file.name, 0, fault) for fault in unpacking.faults]
+            yield from self._text_jobs(file, chain([first], blocks))
+        file.faults += unpacking.faults
+
+    def _text_jobs(self, file: _File, blocks: Iterator[bytes]) -> Iterator[Job]:
+        """The pieces of a text; of one that says things too late all once more."""
+        common = (file.name, self.format, self.patterns)
+        told: Mapping[int, Mapping[str, bytes]] | None = None
+        while True:
+            file.feed = feed = Feed(blocks, PIECE, told)
+            for piece in feed.pieces():
+                yield Job(
+                    piece.text, piece.before, False, piece.last, *common,
+                    cuttings=piece.cuttings, lines=piece.lines, apart=piece.apart, heading=piece.heading,
+                )  # fmt: skip
+            if not feed.late:
+                return
+            if file.given.path is None or told is not None:
+                file.void = (
+                    f"{feed.late} in a value of more than {LARGE >> 20} MiB, which takes a second look: give a file"
+                    " instead of standard input. Nothing of it was read"
+                )
+                return
+            told = feed.told
+            yield Job(AGAIN, 0, False, True, *common)
+            again = Unpacking(Raw(file.given), self._size(file), [])
+            again.forget()
+            blocks = again.blocks()

@@ -1,11 +1,13 @@
 """What a worker process does with a piece of a file: reads it, masks it, and makes its rows."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from evalagent.adapters.arrow import Table
 from evalagent.adapters.span_batches import distinct_spans, log_table, span_table
 from evalagent.model import Rejected
 from evalagent.traces.reading import PieceReader, Reading, read, read_messages
+from evalagent.traces.splitting import Cutting
 
 
 class Job(NamedTuple):
@@ -22,6 +24,11 @@ class Job(NamedTuple):
     """Where the requests lie in a piece of a protobuf file; `before` counts requests then."""
     rest: bool = False
     """The piece goes on with the request of the one before it."""
+    cuttings: tuple[Cutting, ...] = ()
+    lines: int = 0
+    apart: bool = False
+    heading: bytes = b""
+    """These as in `intake_documents.Piece`."""
 
 
 class Yield(NamedTuple):
@@ -41,6 +48,8 @@ class Yield(NamedTuple):
     values: int = 0
     blank: bool = True
     open: bool = False
+    since: int | None = None
+    """Where the value begins that is not ended."""
     conversing: bool = False
 
 
@@ -53,10 +62,19 @@ def work(job: Job) -> Yield:
         made = rows_of(found, job.patterns, values=1, blank=False)
         return made._replace(lines=0) if job.rest else made
     reader = PieceReader(job.file, job.format, job.before)
-    reading = reader.read(job.text, last=job.last)
+    reading = read_by(reader, job)
     if reading is None or reader.conversing:
-        return Yield(open=reading is None, conversing=reader.conversing)
+        return Yield(open=reading is None, since=reader.since, conversing=reader.conversing)
     return rows_of(reading, job.patterns, values=reader.values, blank=reader.blank)
+
+
+def read_by(reader: PieceReader, job: Job) -> Reading | None:
+    """What a piece of a text held; None: it ends in the middle of a value."""
+    if not job.apart:
+        return reader.read(job.text, last=job.last, before=job.before)
+    rows = job.heading
+    reading = reader.read_rows(rows, job.text, job.before) if rows else reader.read_cuttings(job.cuttings)
+    return replace(reading, lines_in=reading.lines_in + job.lines)
 
 
 def rows_of(reading: Reading, patterns: tuple[str, ...], *, values: int = 0, blank: bool = True) -> Yield:

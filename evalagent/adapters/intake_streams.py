@@ -1,4 +1,4 @@
-"""The bytes of an input as they come, unpacked on the way, cut into pieces at line ends. Never all of them at once."""
+"""The bytes of an input as they come, unpacked on the way. Never all of them at once."""
 
 import codecs
 import hashlib
@@ -6,7 +6,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import zstandard
 
@@ -23,14 +23,6 @@ _ZSTD_IN = 1 << 11
 
 class Bomb(Exception):
     """A small file that unpacks to a monstrous one; nothing of it counts."""
-
-
-class Piece(NamedTuple):
-    """Part of a text: whole lines. `before`: lines of the file that stand before it."""
-
-    text: bytes
-    before: int
-    last: bool
 
 
 class Raw:
@@ -289,30 +281,3 @@ def _chained(first: bytes, blocks: Iterator[bytes]) -> Iterator[bytes]:
     if first:
         yield first
     yield from blocks
-
-
-def pieces(blocks: Iterator[bytes], size: int = PIECE) -> Iterator[Piece]:
-    """A text in pieces of about `size` bytes that end at line ends; a longer line is a piece."""
-    parts: list[bytes] = []
-    have = before = 0
-    ready: Piece | None = None
-    for block in blocks:
-        parts.append(block)
-        have += len(block)
-        if have < size or b"\n" not in block:
-            continue
-        text = b"".join(parts)
-        cut = text.rfind(b"\n") + 1
-        if ready is not None:
-            yield ready
-        ready = Piece(text[:cut], before, False)
-        before += ready.text.count(b"\n")
-        parts, have = [text[cut:]], len(text) - cut
-    rest = b"".join(parts)
-    if ready is None:
-        yield Piece(rest, before, True)
-    elif rest:
-        yield ready
-        yield Piece(rest, before, True)
-    else:
-        yield ready._replace(last=True)

@@ -11,7 +11,7 @@ from evalagent.traces.identifiers import InexactId
 from evalagent.traces.shapes import refusal, shape_of
 from evalagent.traces.transcript_messages import is_message
 
-_WRAPPERS = ("trace", "result", "data", "traces", "runs", "sessionSpans")
+WRAPPERS = ("trace", "result", "data", "traces", "runs", "sessionSpans")
 
 
 class Dispatch:
@@ -33,15 +33,12 @@ class Dispatch:
         """One value of the text; read again with exact integers where an id was larger than the fast parser's."""
         harvest = self.harvest
         self.inside = document.inside
-        spans, logs, rejected = len(harvest.spans), len(harvest.logs), len(harvest.rejected)
-        loose = len(self.loose)
+        before = self.state()
         self.read_now.clear()
         try:
             self.value(document.value)
         except InexactId:
-            del harvest.spans[spans:], harvest.logs[logs:], harvest.rejected[rejected:], self.loose[loose:]
-            for name in self.read_now:
-                self.transcripts[name] -= 1
+            self.undo(before)
             value = exact(document.text)
             if isinstance(value, Fault):
                 harvest.reject(value.reason)
@@ -49,6 +46,19 @@ class Dispatch:
             harvest.exact = True
             self.value(value)
             harvest.exact = False
+
+    def state(self) -> tuple[int, int, int, int]:
+        """How far reading has come, for `undo`."""
+        harvest = self.harvest
+        return len(harvest.spans), len(harvest.logs), len(harvest.rejected), len(self.loose)
+
+    def undo(self, before: tuple[int, int, int, int]) -> None:
+        """Take back the document that was read last."""
+        harvest, (spans, logs, rejected, loose) = self.harvest, before
+        del harvest.spans[spans:], harvest.logs[logs:], harvest.rejected[rejected:], self.loose[loose:]
+        for name in self.read_now:
+            self.transcripts[name] -= 1
+        self.read_now.clear()
 
     def value(self, value: Json) -> None:
         """One value: a list is read item by item, an object that only wraps another is opened."""
@@ -97,7 +107,7 @@ class Dispatch:
         told = cloudwatch.messages(value)
         if told is not None:
             return self._messages(told)
-        for name in _WRAPPERS:
+        for name in WRAPPERS:
             inner = value.get(name)
             if type(inner) is str and inner[:1] in ("{", "["):
                 return self._messages([inner])

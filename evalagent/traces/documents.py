@@ -40,6 +40,18 @@ class Sight:
 
     def __init__(self) -> None:
         self.open = False
+        self.since: int | None = None
+        """Where the first value begins that did not end; what stands before it is complete."""
+
+    def whole(self, inside: bool) -> None:
+        """A value has been read; not `inside` another: what had begun before was broken, and is over."""
+        if not inside and not self.open:
+            self.since = None
+
+    def begun(self, position: int) -> None:
+        """A value begins there whose end was not found."""
+        if self.since is None:
+            self.since = position
 
 
 _TOKEN = re.compile(
@@ -81,6 +93,7 @@ def documents(text: bytes, sight: Sight | None = None) -> Iterator[Document]:
             try:
                 yield Document(line, orjson.loads(row), row, inside)
                 position, cut = stop, inside
+                sight.whole(inside)
                 continue
             except orjson.JSONDecodeError as error:
                 reason = str(error)
@@ -89,6 +102,8 @@ def documents(text: bytes, sight: Sight | None = None) -> Iterator[Document]:
             end, looked = _end(text, position)
             if end is None:
                 patience -= looked - position
+                if looked >= size or patience <= 0 or looked > stop:
+                    sight.begun(position)
                 sight.open = sight.open or looked >= size or patience <= 0
                 reason = "the value is cut off" if looked >= stop else reason
                 cut = cut or looked > stop
@@ -98,11 +113,20 @@ def documents(text: bytes, sight: Sight | None = None) -> Iterator[Document]:
             yield Document(line, value, piece, inside)
             line += piece.count(b"\n")
             position, cut = position + len(piece), inside
+            sight.whole(inside)
             crowded = position <= stop
         else:
             if not inside:
                 yield Document(line, value, piece)
             position = stop  # the next line may be good, even inside what looked like this value
+
+
+def document(text: bytes, line: int) -> Document:
+    """A text that is one value."""
+    try:
+        return Document(line, orjson.loads(text), text)
+    except orjson.JSONDecodeError as error:
+        return Document(line, _parsed(text, str(error)), text)
 
 
 def _end(text: bytes, start: int) -> tuple[int | None, int]:

@@ -21,7 +21,7 @@ LOG_LISTS = ("resourceLogs", "resource_logs")
 METRIC_LISTS = ("resourceMetrics", "resource_metrics")
 SCOPE_SPANS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 SCOPE_LOGS = ("scopeLogs", "scope_logs", "instrumentationLibraryLogs", "instrumentation_library_logs")
-_SCOPES = (
+SCOPES = (
     "scope",
     "instrumentationLibrary",
     "instrumentation_library",
@@ -192,7 +192,7 @@ def _resource(raw: Json) -> Mapping[str, Json]:
 
 
 def _origin(value: Mapping[str, Json], resource: Mapping[str, Json]) -> Origin:
-    scope = first(value, *_SCOPES)
+    scope = first(value, *SCOPES)
     if type(scope) is not dict:
         return Origin(_text(scope), "", resource)
     return Origin(_text(scope.get("name")), _text(scope.get("version")), resource)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from evalagent.model import LogRecord, Rejected, Span
 from evalagent.traces import cloudwatch, otlp_json, otlp_protobuf, tables
 from evalagent.traces.dispatching import Dispatch
-from evalagent.traces.documents import Document, Fault, Sight, documents
+from evalagent.traces.documents import Document, Fault, Sight, document, documents
 from evalagent.traces.formats import FORMATS
 from evalagent.traces.harvest import Harvest
 from evalagent.traces.masking import mask
 from evalagent.traces.shapes import refusal
+from evalagent.traces.splitting import Cutting, renumbered
 from evalagent.traces.unpacking import unpack
 
 NO_TRACE_FILE = "no trace file: neither text nor OTLP protobuf"
@@ -154,19 +155,41 @@ class _Text:
         """Read a piece; `before` lines of the file stand before it."""
         self.sight = Sight()
         if not before and tables.is_table(piece):
-            self._table(piece, before)
+            self.table(piece, before)
             return
-        for document in documents(cloudwatch.unstamped(piece), self.sight):
-            self.harvest.line = before + document.line
+        for found in documents(cloudwatch.unstamped(piece), self.sight):
             self.values += 1
-            if isinstance(document.value, Fault):
-                self.harvest.reject(document.value.reason)
-            else:
-                self.dispatch.document(document)
+            self._document(found._replace(line=before + found.line))
         self.lines += _lines(piece)
 
-    def _table(self, piece: bytes, before: int) -> None:
-        """A table is read whole: what follows the piece stands under its heading."""
+    def _document(self, found: Document) -> None:
+        self.harvest.line = found.line
+        if isinstance(found.value, Fault):
+            self.harvest.reject(found.value.reason)
+        else:
+            self.dispatch.document(found)
+
+    def cutting(self, given: Cutting) -> None:
+        """Read a part of a large value; where something in it is rejected, item by item, so that its line is told."""
+        self.values += 1
+        if given.fault:
+            self.harvest.reject(given.fault, given.lines[0])
+            return
+        before = self.dispatch.state()
+        self.dispatch.read_now.clear()
+        self._document(document(given.text, given.lines[0]))
+        rejected = self.harvest.rejected
+        if len(rejected) == before[2]:
+            return
+        if len(given.items) > 1:
+            self.dispatch.undo(before)
+            for one in given.alone():
+                self.cutting(one)
+        else:
+            rejected[before[2] :] = [renumbered(piece, given) for piece in rejected[before[2] :]]
+
+    def table(self, piece: bytes, before: int) -> None:
+        """A table is read whole, or in pieces that each have its heading above them."""
         self.sight.open = True
         self.lines += 1  # the heading
         for line, row, reason in tables.rows(piece):
@@ -197,9 +220,11 @@ class PieceReader:
         self.values = 0
         """Values in the last piece, readable or not; a file without any is empty."""
 
-    def read(self, piece: bytes, *, last: bool = True) -> Reading | None:
+    def read(self, piece: bytes, *, last: bool = True, before: int | None = None) -> Reading | None:
         """What this piece held; its `bytes` are those of the piece. None: it ends in the middle of a value and is not
-        the `last`, so that it is to be given again together with what follows it."""
+        the `last`, so that it is to be given again together with what follows it. `before`: lines before it, if not
+        only those of the pieces that were read."""
+        self._before = self._before if before is None else before
         seen, loose = dict(self._text.dispatch.transcripts), list(self._text.dispatch.loose)
         self._text.lines = self._text.values = 0
         self._text.read(piece, self._before)
@@ -211,6 +236,27 @@ class PieceReader:
             return None
         self._before += piece.count(b"\n")
         return self._taken(len(piece))
+
+    def read_cuttings(self, given: Sequence[Cutting]) -> Reading:
+        """What these parts of a large value held; no lines are counted."""
+        self._text.lines, self._text.values = 0, 1
+        for one in given:
+            self._text.cutting(one)
+        self.blank, self.values = False, self._text.values
+        return self._taken(sum(map(len, given)))
+
+    def read_rows(self, heading: bytes, rows: bytes, before: int) -> Reading:
+        """What these rows of a table held; the heading is counted as a line. `before`: lines of the file before the
+        rows, less one."""
+        self._text.lines = self._text.values = 0
+        self._text.table(heading + rows, before)
+        self.blank, self.values = False, self._text.values
+        return self._taken(len(rows))
+
+    @property
+    def since(self) -> int | None:
+        """Where the value begins that the last piece does not end, in that piece."""
+        return self._text.sight.since
 
     def close(self) -> Reading:
         """What is known at the end only: messages that stand one a line are one transcript."""
