@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from evalagent.traces import cloudwatch, tables
+from evalagent.traces.line_ends import line_ends
 from evalagent.traces.scanning import Window
 from evalagent.traces.splitting import Cutting, Splitter
 
@@ -96,11 +97,13 @@ class Feed:
             have += len(block)
             lined = lined or b"\n" in block
             if lined and have >= self._size:
-                text = b"".join(parts)
-                cut = text.rfind(b"\n") + 1
-                if cut < len(text):
-                    self._back.appendleft(text[cut:])
-                return self._piece(text[:cut])
+                if b"\n" not in block:
+                    parts = [b"".join(parts)]
+                newest = parts.pop()
+                cut = newest.rfind(b"\n") + 1
+                if cut < len(newest):
+                    self._back.appendleft(newest[cut:])
+                return self._piece(b"".join([*parts, newest[:cut]]))
             if not lined and have >= LARGE:
                 text = cloudwatch.unstamped(b"".join(parts))
                 parts, have = [text], len(text)
@@ -112,7 +115,7 @@ class Feed:
 
     def _piece(self, text: bytes) -> Piece:
         before = self._before
-        self._before += text.count(b"\n")
+        self._before += line_ends(text)
         return Piece(text, before, self._at_end())
 
     def _at_end(self) -> bool:

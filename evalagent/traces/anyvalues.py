@@ -7,7 +7,7 @@ fit 64 bits, and nothing is nested deeper than `DEEPEST` levels: what was deeper
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import orjson
 
@@ -15,12 +15,6 @@ from evalagent.model import Json
 from evalagent.traces.identifiers import integer
 
 DEEPEST = 64
-KINDS = frozenset(
-    spelling
-    for kind in ("string", "int", "bool", "double", "array", "kvlist", "bytes")
-    for spelling in (f"{kind}Value", f"{kind}_value")
-)
-"""The one key of an AnyValue."""
 _INT64 = 1 << 63
 _NOTHING = object()
 
@@ -60,39 +54,52 @@ def any_value(value: Json, depth: int = 1) -> Json:
     if type(value) is not dict:
         return plain(value, depth)
     for kind, inner in value.items():
-        if kind in ("stringValue", "string_value"):
-            return inner if type(inner) is str else plain(inner, depth)
-        if kind in ("intValue", "int_value"):
-            number = integer(inner)
-            return plain(inner if number is None else number)
-        if kind in ("boolValue", "bool_value"):
-            return inner if type(inner) is bool else {"true": True, "false": False}.get(str(inner).lower())
-        if kind in ("doubleValue", "double_value"):
-            return _double(inner)
-        if kind in ("arrayValue", "array_value"):
-            values = inner.get("values") if type(inner) is dict else inner
-            if type(values) is not list:
-                return []
-            return [any_value(item, depth + 1) for item in values] if depth < DEEPEST else as_text(values)
-        if kind in ("kvlistValue", "kvlist_value"):
-            values = inner.get("values") if type(inner) is dict else inner
-            if type(values) is dict:
-                return plain(values, depth)
-            if type(values) is not list:
-                return {}
-            if depth >= DEEPEST:
-                return as_text(values)
-            return {
-                pair["key"]: any_value(pair.get("value"), depth + 1)
-                for pair in values
-                if type(pair) is dict and type(pair.get("key")) is str
-            }
-        if kind in ("bytesValue", "bytes_value"):
-            return inner if type(inner) is str else None
+        reader = _READERS.get(kind)
+        if reader is not None:
+            return reader(inner, depth)
     return None
 
 
-def _double(inner: Json) -> float | int | None:
+def _string(inner: Json, depth: int) -> Json:
+    return inner if type(inner) is str else plain(inner, depth)
+
+
+def _int(inner: Json, depth: int) -> Json:
+    number = integer(inner)
+    return plain(inner if number is None else number)
+
+
+def _bool(inner: Json, depth: int) -> bool | None:
+    return inner if type(inner) is bool else {"true": True, "false": False}.get(str(inner).lower())
+
+
+def _array(inner: Json, depth: int) -> Json:
+    values = inner.get("values") if type(inner) is dict else inner
+    if type(values) is not list:
+        return []
+    return [any_value(item, depth + 1) for item in values] if depth < DEEPEST else as_text(values)
+
+
+def _kvlist(inner: Json, depth: int) -> Json:
+    values = inner.get("values") if type(inner) is dict else inner
+    if type(values) is dict:
+        return plain(values, depth)
+    if type(values) is not list:
+        return {}
+    if depth >= DEEPEST:
+        return as_text(values)
+    return {
+        pair["key"]: any_value(pair.get("value"), depth + 1)
+        for pair in values
+        if type(pair) is dict and type(pair.get("key")) is str
+    }
+
+
+def _bytes(inner: Json, depth: int) -> str | None:
+    return inner if type(inner) is str else None
+
+
+def _double(inner: Json, depth: int) -> float | int | None:
     if type(inner) is str:
         try:
             inner = float(inner)
@@ -101,6 +108,23 @@ def _double(inner: Json) -> float | int | None:
     if isinstance(inner, bool) or not isinstance(inner, int | float) or not math.isfinite(inner):
         return None
     return inner if isinstance(inner, float) or -_INT64 <= inner < _INT64 else float(inner)
+
+
+_READERS: dict[str, Callable[[Json, int], Json]] = {
+    f"{kind}{spelling}": reader
+    for kind, reader in (
+        ("string", _string),
+        ("int", _int),
+        ("bool", _bool),
+        ("double", _double),
+        ("array", _array),
+        ("kvlist", _kvlist),
+        ("bytes", _bytes),
+    )
+    for spelling in ("Value", "_value")
+}
+KINDS = frozenset(_READERS)
+"""The one key of an AnyValue."""
 
 
 def plain(value: Json, depth: int = 1) -> Json:

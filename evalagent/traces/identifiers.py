@@ -9,6 +9,7 @@ import hashlib
 import math
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from evalagent.model import Json, Status
 
@@ -26,11 +27,18 @@ NO_TRACE_ID = hashlib.sha256(b"no trace id").hexdigest()[:32]
 
 def trace_id(value: Json) -> str | None:
     """32 lower-case hex characters from hex, base64, `0x…`, a UUID, X-Ray's form, a decimal integer; None: none."""
+    return _known_trace_id(value) if type(value) is str and len(value) == 32 else _trace_id(value)
+
+
+def _trace_id(value: Json) -> str | None:
     if type(value) is str and len(value) == 32 and _HEX(value):
         return _nonzero(value.lower())
     if type(value) is str and _XRAY(value):
         return value[2:].replace("-", "").lower()
     return _id(value, 16)
+
+
+_known_trace_id = lru_cache(maxsize=1024)(_trace_id)
 
 
 def span_id(value: Json) -> str | None:
@@ -87,14 +95,14 @@ _LAST_NS = 1 << 63
 
 def integer(value: Json) -> int | None:
     """A whole number from a number or a text of digits; None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
+    if type(value) is int:
         return value
-    if isinstance(value, float):
+    if type(value) is str:
+        if len(value) <= 40 and value.isdecimal() and value.isascii():
+            return int(value)
+        return int(value) if _DIGITS(value.strip()) else None
+    if type(value) is float:
         return int(value) if math.isfinite(value) and abs(value) < 1e38 else None
-    if isinstance(value, str) and _DIGITS(value.strip()):
-        return int(value)
     return None
 
 

@@ -28,6 +28,9 @@ SCOPES = (
     "instrumentationScope",
     "instrumentation_scope",
 )
+_DROPPED = frozenset(
+    ("droppedAttributesCount", "dropped_attributes_count", "droppedEventsCount", "dropped_events_count")
+)
 
 
 class Origin(NamedTuple):
@@ -135,9 +138,7 @@ def to_span(raw: Json, origin: Origin) -> Span:
         scope=origin.scope,
         scope_version=origin.version,
         resource=origin.resource,
-        dropped_attributes=lost
-        + _count(first(raw, "droppedAttributesCount", "dropped_attributes_count"))
-        + _count(first(raw, "droppedEventsCount", "dropped_events_count")),
+        dropped_attributes=lost if _DROPPED.isdisjoint(raw) else lost + _dropped(raw),
     )
 
 
@@ -216,6 +217,13 @@ def _list(value: Json, name: str, harvest: Harvest) -> list[Json]:
 
 def _text(value: Json) -> str:
     return value if type(value) is str else "" if value is None or isinstance(value, dict | list) else str(value)
+
+
+def _dropped(raw: Mapping[str, Json]) -> int:
+    """Attributes and events that were left out of a span."""
+    return _count(first(raw, "droppedAttributesCount", "dropped_attributes_count")) + _count(
+        first(raw, "droppedEventsCount", "dropped_events_count")
+    )
 
 
 def _count(value: Json) -> int:

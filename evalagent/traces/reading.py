@@ -9,6 +9,7 @@ from evalagent.traces.dispatching import Dispatch
 from evalagent.traces.documents import Document, Fault, Sight, document, documents
 from evalagent.traces.formats import FORMATS
 from evalagent.traces.harvest import Harvest
+from evalagent.traces.line_ends import line_ends
 from evalagent.traces.masking import mask
 from evalagent.traces.shapes import refusal
 from evalagent.traces.splitting import Cutting, renumbered
@@ -234,7 +235,7 @@ class PieceReader:
             self._text.dispatch.transcripts, self._text.dispatch.loose = seen, loose
             self._taken(0)
             return None
-        self._before += piece.count(b"\n")
+        self._before += line_ends(piece)
         return self._taken(len(piece))
 
     def read_cuttings(self, given: Sequence[Cutting]) -> Reading:

@@ -63,6 +63,8 @@ def columns_of(span: Span) -> SpanColumns:
         content["status_message"] = span.status_message
     if span.dropped_attributes:
         content["dropped_attributes"] = span.dropped_attributes
+    fits = f"{span.trace_id}{span.span_id}{span.parent_id}{span.name}{span.scope}{span.scope_version}".isascii()
+    fits = fits and _LEAST <= span.start_ns <= _MOST and _LEAST <= (span.end_ns or 0) <= _MOST
     row = SpanColumns(
         span.trace_id,
         span.span_id,
@@ -74,13 +76,13 @@ def columns_of(span: Span) -> SpanColumns:
         span.end_ns,
         span.status,
         _resource(span.resource),
-        b"",
+        dump(content) if fits else b"",
     )
-    plain = f"{row.trace_id}{row.span_id}{row.parent_id}{row.name}{row.scope}{row.scope_version}".isascii()
-    if not plain or not _LEAST <= row.start_ns <= _MOST or not _LEAST <= (row.end_ns or 0) <= _MOST:
-        row, odd = _fitted(row)
-        if odd:
-            content["columns"] = odd
+    if fits:
+        return row
+    row, odd = _fitted(row)
+    if odd:
+        content["columns"] = odd
     return row._replace(content=dump(content))
 
 
