@@ -210,7 +210,7 @@ class _Parts:
     def message(self, role: str) -> Message | None:
         if self.requests and self.texts:
             self.texts = [t for t in self.texts if not self._told_as_text(t)]
-        text = "\n".join(t for t in self.texts if t)
+        text = "\n".join([t for t in self.texts if t]) if self.texts else ""
         if not (text or self.requests or self.answers):
             return None
         return Message(role, text, tuple(self.requests), tuple(self.answers))

@@ -24,8 +24,6 @@ _NUMBERS = json.JSONDecoder(
 )
 _FLOAT = re.compile(r"\d(\.\d|[eE][+-]?\d)")
 _WHOLE_FLOAT = re.compile(r"(?<=[0-9])\.0(?![0-9])")
-_ODD_FLOATS = ("e-", "e+", ".0000", "-0.0")
-"""Signs of numbers that two writers of JSON write in two ways, and of a zero with a sign."""
 _WHOLE = {str, int, bool, type(None)}
 _PACKING = {"tags", "metadata", "kwargs", "inputs", "input_str", "color", "name", "run_id", "parent_run_id"}
 _FUNCTION_RESPONSE = {"id", "name", "response", "will_continue", "scheduling", "parts"}
@@ -55,10 +53,10 @@ def canonical(value: Json) -> str:
             return repr(type(value))
     if not _has_numbers(value):
         return text
-    if not odd and not any(sign in text for sign in _ODD_FLOATS):
+    if not odd and "e-" not in text and "e+" not in text:  # no number that two writers of JSON write in two ways
         if ".0" not in text:
             return text
-        if "\\" not in text:
+        if "\\" not in text and ".0000" not in text and "-0.0" not in text:
             return _without_zeros(text)
     if not _FLOAT.search(text):
         return text
