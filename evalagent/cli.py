@@ -30,8 +30,9 @@ app = typer.Typer(
 
 * `evalagent doctor` says what this machine has and how to get the rest.
 
-**Exit codes**: 0 judged and passed · 1 judged, and the agent failed · 2 wrong use, or nothing could be read ·
-3 could not be judged · 4 the evaluation's own budget ran out · 70 a fault of ours.
+**Exit codes**: 0 nothing failed (how much was judged is said beside it) · 1 judged, and the agent failed ·
+2 wrong use, or nothing could be read · 3 could not be judged · 4 the evaluation's own budget ran out ·
+70 a fault of ours.
 """,
 )
 store_app = typer.Typer(no_args_is_help=True, help="The DuckDB stores of a home: all runs, and loaded traces.")
@@ -75,8 +76,12 @@ def evaluate(
     allow_rejected: Annotated[
         bool, typer.Option(help="Lines that cannot be read do not make the exit code 3.")
     ] = False,
+    floor: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of judged steps below which the exit code is 3; else the suite's."),
+    ] = None,
 ) -> None:
-    """Judge traces that you have: OTLP, Jaeger, Tempo, SDK dumps, or plain message lists.
+    """Judge traces that you have: OpenTelemetry, the exports of ten backends, or plain message lists (docs/traces.md).
 
     Writes steps, findings, verdicts, attributions, a receipt and a report under --out. Example:
 
@@ -87,9 +92,19 @@ def evaluate(
 
     _one_of("--format", format, tuple(FORMATS))
     record = trace_files.evaluate(
-        paths, out, settings.load(), suite_file=suite, judge=judge, format=format, allow_rejected=allow_rejected
+        paths,
+        out,
+        settings.load(),
+        suite_file=suite,
+        judge=judge,
+        format=format,
+        allow_rejected=allow_rejected,
+        floor=floor,
     )
     _say(text.render(record))
+    passed_over = record.receipt.get("passed_over", ())
+    if passed_over:
+        _say(f"passed over: {len(passed_over)} files whose names say that they are no traces (receipt.json names them)")
     _say(f"report: {out / 'report.html'}")
     raise typer.Exit(record.exit_code)
 
@@ -145,9 +160,8 @@ def receive(
 ) -> None:
     """Receive OTLP/HTTP (JSON or protobuf, gzip) from any exporter into the trace store, until it is interrupted.
 
-    evalagent receive &
-    OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 python my_agent.py
-    evalagent evaluate .evalagent/traces.duckdb --out out
+    Point an exporter at it with `OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318`; judge what came with
+    `evalagent evaluate .evalagent/traces.duckdb --out out`, and ask about it with `evalagent store query`.
     """
     import signal
     import threading

@@ -88,12 +88,14 @@ def failing(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def damaged(trace: Trace) -> bool:
     """Too broken to hold anything against the agent."""
+    if trace.bystander:
+        return False
     return trace.quality < DAMAGED_BELOW or any(f.code == "no_agent_steps" for f in trace.health)
 
 
 def trace_verdict(trace: Trace, findings: Sequence[Finding], verdicts: Mapping[str, Verdict], judge: str) -> Verdict:
     """The verdict on a whole trace that no end state grades: fail by a failing finding or step, pass only if every
-    step passed, else not judged."""
+    step passed and a model was at work in it, else not judged."""
     against = failing(findings)
     bad = [v for v in verdicts.values() if v.verdict == "fail"]
     if damaged(trace):
@@ -103,7 +105,13 @@ def trace_verdict(trace: Trace, findings: Sequence[Finding], verdicts: Mapping[s
     elif bad:
         ruling, reason = "fail", f"step {bad[0].step_id} failed: {bad[0].reason}"
     elif trace.steps and all(v.verdict == "pass" for v in verdicts.values()) and len(verdicts) == len(trace.steps):
-        ruling, reason = "pass", f"all {len(trace.steps)} steps passed"
+        if any(step.kind in ("llm", "agent") for step in trace.steps):
+            ruling, reason = "pass", f"all {len(trace.steps)} steps passed"
+        else:
+            ruling, reason = (
+                "not_judged",
+                f"nothing found wrong in {len(trace.steps)} steps; no model call is among them",
+            )
     else:
         open_steps = len(trace.steps) - sum(v.verdict == "pass" for v in verdicts.values())
         ruling, reason = "not_judged", f"nothing found wrong; {open_steps} of {len(trace.steps)} steps not judged"
@@ -189,6 +197,8 @@ class Bench:
         """The trace's verdict and its causes; `answers` are the verdicts on its questions."""
         trace, findings = examined.trace, examined.findings
         steps = {**examined.verdicts, **{verdict.step_id or "": verdict for verdict in answers}}
+        if trace.bystander:
+            return Concluded(trace, findings, (), attribute(trace, steps, findings, None, self.terms.tau))
         whole = trace_verdict(trace, findings, steps, self.terms.judge)
         verdicts = (*(steps[step.step_id] for step in trace.steps if step.step_id in steps), whole)
         failed = True if whole.verdict == "fail" else None

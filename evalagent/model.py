@@ -268,6 +268,13 @@ class Trace:
     start_ns: int = 0
     end_ns: int | None = None
 
+    @property
+    def bystander(self) -> bool:
+        """No step of an agent is in it, though another trace of the input has some: a trace of the services around."""
+        return not self.steps and all(
+            finding.severity == "info" for finding in self.health if finding.code == "no_agent_steps"
+        )
+
 
 # --- what is expected ----------------------------------------------------------------------------
 

@@ -39,7 +39,11 @@ def summary(record: RunRecord) -> dict[str, Json]:
             "mean": trusted.mean,
             "lowest": trusted.lowest,
             "damaged": trusted.damaged,
-            "below_1": {trace.trace_id: round(trace.quality, 4) for trace in record.traces if trace.quality < 1.0},
+            "below_1": {
+                trace.trace_id: round(trace.quality, 4)
+                for trace in record.traces
+                if trace.quality < 1.0 and not trace.bystander
+            },
         },
         "scorecard": scorecard(record).to_json(),
         "budgets": record.budgets.model_dump() if record.budgets else None,

@@ -68,8 +68,9 @@ def judged_trial(
     """One trial with its verdict. `findings` and `verdicts` (trace id -> verdict on the whole) are those of its traces;
     `run` is None if it never completed."""
     verdict, reasons = _ruling(case, run, traces, outcome, findings, verdicts)
-    totals = [tokens_of(trace) for trace in traces]
-    costs = [cost_of(trace) for trace in traces]
+    spending = [trace for trace in traces if not trace.bystander] or traces
+    totals = [tokens_of(trace) for trace in spending]
+    costs = [cost_of(trace) for trace in spending]
     known_tokens = [total for total in totals if total is not None]
     known_costs = [cost for cost in costs if cost is not None]
     return Trial(
@@ -122,7 +123,9 @@ def _ruling(
     said = case.expected
     if not broken and (said.tools or said.no_tools or said.reply_values or said.path):
         return "pass", ()
-    if verdicts and all(v.verdict == "pass" for v in verdicts.values()):
+    around = {trace.trace_id for trace in traces if trace.bystander}
+    whole = [v for trace_id, v in verdicts.items() if trace_id not in around]
+    if whole and all(v.verdict == "pass" for v in whole):
         return "pass", ()
     if broken:
         return "not_judged", ("its trace is damaged, and no end state was graded",)

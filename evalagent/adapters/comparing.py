@@ -35,7 +35,10 @@ def passed_of_judged(folder: Path) -> dict[str, tuple[int, int]]:
     """Case id → (passed, judged) of a run's trials; held-out cases too."""
     rows = read_lines(folder / "trials.jsonl")
     if not rows:
-        raise UsageError("has no judged trials to compare; is the run finished?", file=str(folder))
+        raise UsageError(
+            "has no judged trials to compare: `evalagent run` makes them, and an evaluation of given traces has none",
+            file=str(folder),
+        )
     found: dict[str, tuple[int, int]] = {}
     for row in rows:
         passed, judged = found.get(row["case_id"], (0, 0))

@@ -94,6 +94,13 @@ def _must_be(path: Path, suite: Path, key: str, *, folder_too: bool = False) -> 
         raise UsageError(f"{shown(path)} is a folder; a file was expected", file=shown(suite), key=key)
 
 
+NO_TRACES = frozenset(
+    {".md", ".rst", ".html", ".css", ".js", ".ts", ".py", ".pyc", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".ini"}
+    | {".cfg", ".lock", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".sql", ".xml"}
+)
+"""Endings of files that a folder of traces may hold beside them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """A file to be evaluated. `path` is None for standard input, and `begun` what was read of it already; `fault` says
@@ -105,6 +112,8 @@ class Input:
     fault: str = ""
     named: bool = False
     begun: bytes = b""
+    passed_over: bool = False
+    """It lies in a folder that was named, and its name says that it is no trace."""
 
 
 def find_inputs(paths: Sequence[str]) -> list[Input]:
@@ -155,6 +164,7 @@ def _under(folder: Path) -> list[Input]:
     above = {_identity(place.stat()) for place in here.parents}
     seen: set[tuple[int, int]] = set()
     found: dict[Path, str] = {}
+    others: set[Path] = set()
     passed = 0
     todo = [folder]
     while todo:
@@ -187,9 +197,11 @@ def _under(folder: Path) -> list[Input]:
                 passed += 1
             else:
                 found[entry] = ""
+                if entry.suffix.lower() in NO_TRACES:
+                    others.add(entry)
     if not found:
         found[folder] = "the folder holds no file" + (" but those of an earlier evaluation" if passed else "")
-    return [Input(str(path), path, found[path]) for path in sorted(found)]
+    return [Input(str(path), path, found[path], passed_over=path in others) for path in sorted(found)]
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

@@ -44,7 +44,7 @@ def load_files(
     suite = load_suite(suite_file)[0] if suite_file else None
     folder = (suite_file if suite_file.is_dir() else suite_file.parent) if suite_file else None
     prices = load_prices(suite, folder) if suite and folder else None
-    inputs = find_inputs(paths)
+    inputs = [one for one in find_inputs(paths) if not one.passed_over]
     store = TraceStore(home)
     came = intake.load(
         store,

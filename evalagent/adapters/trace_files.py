@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from evalagent.adapters import asking, trace_sources
-from evalagent.adapters.files import find_inputs, load_prices, load_suite, must_be_writable, must_not_overwrite
+from evalagent.adapters.files import find_inputs, load_prices, load_suite, must_be_writable, must_not_overwrite, shown
 from evalagent.adapters.given_traces import Judging, Sitting, unpacked
 from evalagent.adapters.judges import Judge
 from evalagent.adapters.outputs import discard, write_record
@@ -35,12 +35,14 @@ def evaluate(
     judge: str = "auto",
     format: str = "auto",
     allow_rejected: bool = False,
+    floor: float | None = None,
 ) -> RunRecord:
     """Read, judge and report the traces in files and folders.
 
     UsageError for a path or suite that is wrong, for an --out that cannot be written or where an input would be
     overwritten; UnreadableInput if not one span could be read: the outputs are written then too, and say 2 and why.
-    What an earlier evaluation wrote there is removed first.
+    What an earlier evaluation wrote there is removed first. `floor`: share of judged steps below which it ends with 3,
+    before that of the suite.
     """
     suite, cases = load_suite(suite_file) if suite_file else (None, ())
     judge = asking.chosen(judge, settings)
@@ -48,7 +50,8 @@ def evaluate(
     model = judge not in asking.WITHOUT_MODEL
     asked = asking.opened(judge, settings, settings.home, suite, folder) if model else None
     patterns = suite.secrets if suite else []
-    inputs = find_inputs(paths)
+    found = find_inputs(paths)
+    inputs = [one for one in found if not one.passed_over]
     must_be_writable(out)
     must_not_overwrite(out, inputs)
     title = suite.name if suite else str(mask(", ".join(Path(name).name for name in paths)))
@@ -59,7 +62,10 @@ def evaluate(
         if not source.spans_in:
             raise _unreadable(source, title, judge, out)
         told = _judge_all(source, terms, asked, settings.judge_concurrency, kept)
-        record = _record(source, terms, told, title, asked, allow_rejected)
+        record = _record(source, terms, told, title, asked, allow_rejected, floor)
+        passed_over = [shown(one.name) for one in found if one.passed_over]
+        if passed_over:
+            record = replace(record, receipt={**record.receipt, "passed_over": passed_over})
         _write(record, out, kept if source.outlined else None)
     return record
 
@@ -129,7 +135,13 @@ def _judge_all(source: TraceSource, terms: Terms, asked: Judge | None, at_once: 
 
 
 def _record(
-    source: TraceSource, terms: Terms, told: _Told, title: str, asked: Judge | None, allow_rejected: bool
+    source: TraceSource,
+    terms: Terms,
+    told: _Told,
+    title: str,
+    asked: Judge | None,
+    allow_rejected: bool,
+    floor: float | None,
 ) -> RunRecord:
     suite: Suite | None = terms.suite
     cases: tuple[Case, ...] = terms.cases
@@ -142,7 +154,7 @@ def _record(
         allow_rejected=allow_rejected,
         asked_for_rules=terms.unasked is not None,
         judge_failures=asking.unanswered(verdicts),
-        floor=suite.judge.floor if suite else 0.0,
+        floor=floor if floor is not None else suite.judge.floor if suite else 0.0,
         budget_spent=told.budget_spent,
     )
     return RunRecord(

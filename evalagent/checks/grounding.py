@@ -51,7 +51,22 @@ def unseen_ids(trace: Trace, calls: Calls, seen: Sightings) -> Iterator[Finding]
             shown = f"{key or 'a value'} {str(value)[:80]!r}"
             message = f"`{step.name:.80}` is called with {shown}, which stood in nothing the agent was given"
             evidence: dict[str, Json] = {"tool": step.name, "call": step.step_id, "argument": key, "value": value}
-            yield _on_asker(step, "id_never_seen", "error", message, evidence, calls)
+            beside = _told_beside(trace, step, str(value), calls, seen) if step.error is None else None
+            if beside:
+                message += f"; the result of step {beside}, asked for at the same time, has it"
+                yield _on_asker(step, "id_never_seen", "info", message, {**evidence, "told_beside": beside}, calls)
+            else:
+                yield _on_asker(step, "id_never_seen", "error", message, evidence, calls)
+
+
+def _told_beside(trace: Trace, step: Step, value: str, calls: Calls, seen: Sightings) -> str | None:
+    """The call of the same message whose result first told the value: nobody guesses an id, so that such a trace tells
+    several messages as one."""
+    at = seen.first(value)
+    other = trace.steps[at] if at is not None else None
+    if other is None or other is step or other.request_step != step.request_step or other.error is not None:
+        return None
+    return other.step_id
 
 
 def _on_asker(step: Step, code: str, severity: str, message: str, evidence: dict[str, Json], calls: Calls) -> Finding:

@@ -45,6 +45,11 @@ class Sightings:
         telling = [run for run in runs if any(c.isdigit() for c in run)] or runs
         return all(self._seen(run, at) for run in telling)
 
+    def first(self, name: str) -> int | None:
+        """Where an id first stood in what was given, whole; None if nowhere, or before the first step."""
+        at = self.tokens.get(squeezed(name), -1)
+        return at if at >= 0 else None
+
     def _seen(self, token: str, at: int) -> bool:
         return self.tokens.get(token, at + 1) <= at
 

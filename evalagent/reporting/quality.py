@@ -17,17 +17,20 @@ class Quality:
     below_one: int
     damaged: int
     traces: int
+    bystanders: int = 0
+    """Traces of the services around, which are in none of the other numbers."""
 
 
 def quality(traces: Sequence[Trace]) -> Quality:
     """The same in any order of the traces."""
-    found = [trace.quality for trace in traces]
+    found = [trace.quality for trace in traces if not trace.bystander]
     return Quality(
         round(math.fsum(found) / len(found), 6) if found else None,
         min(found, default=None),
         sum(one < 1 for one in found),
         sum(damaged(trace) for trace in traces),
         len(found),
+        len(traces) - len(found),
     )
 
 
@@ -38,11 +41,13 @@ def decimals(value: float | None) -> str:
 
 def in_words(of: Quality) -> str:
     """`1.00 in all 3` or `mean 0.97, lowest 0.87; 2 of 3 below 1`."""
+    around = f"; {of.bystanders:,} more hold no step of an agent" if of.bystanders else ""
     if of.mean is None:
-        return "no trace"
+        return "no trace" + around
     if not of.below_one:
-        return f"{decimals(1.0)} in all {of.traces:,}" if of.traces > 1 else decimals(1.0)
+        return (f"{decimals(1.0)} in all {of.traces:,}" if of.traces > 1 else decimals(1.0)) + around
     if of.traces == 1:
-        return decimals(of.mean) + (", damaged" if of.damaged else "")
+        return decimals(of.mean) + (", damaged" if of.damaged else "") + around
     harmed = f", {of.damaged:,} damaged" if of.damaged else ""
-    return f"mean {decimals(of.mean)}, lowest {decimals(of.lowest)}; {of.below_one:,} of {of.traces:,} below 1{harmed}"
+    below = f"; {of.below_one:,} of {of.traces:,} below 1"
+    return f"mean {decimals(of.mean)}, lowest {decimals(of.lowest)}{below}{harmed}{around}"

@@ -27,9 +27,14 @@ class Unit:
     traces: tuple[Trace, ...]
     """By start; those of the trial that are in the record."""
 
+    @property
+    def session(self) -> str | None:
+        """The session or conversation that its traces name: the first that one of them says."""
+        return next((trace.session for trace in self.traces if trace.session), None)
+
 
 def units(record: RunRecord) -> tuple[Unit, ...]:
-    """Every trial by case and number, or every trace by id."""
+    """Every trial by case and number, or every trace with an agent in it by id."""
     if not record.trials:
         whole = defaultdict(list)
         for verdict in record.verdicts:
@@ -39,6 +44,7 @@ def units(record: RunRecord) -> tuple[Unit, ...]:
         return tuple(
             _of_trace(trace, whole[trace.trace_id], attributed.get(trace.trace_id, "not_judged"))
             for trace in sorted(record.traces, key=lambda t: t.trace_id)
+            if not trace.bystander
         )
     traces = {trace.trace_id: trace for trace in record.traces}
     found = []

@@ -229,3 +229,54 @@ def test_many_traces_take_work_in_proportion(tmp_path: Path, monkeypatch: pytest
         path.write_text("".join(request(number) for number in range(1, traces + 1)))
         assert len(judged(path, out=tmp_path / "out").traces) == traces
     assert 0 < looks[160] < 5 * looks[40]
+
+
+def test_traces_of_the_services_around_take_no_part_in_the_result(good: Path, tmp_path: Path) -> None:
+    """A health check beside an agent's run lowers neither quality nor coverage, and its tokens are not missed."""
+    alone = judged(good, out=tmp_path / "alone")
+    around = tmp_path / "around.jsonl"
+    spans = [
+        {"traceId": f"{n:032x}", "spanId": "ab" * 8, "name": "GET /healthz", "startTimeUnixNano": "5",
+         "endTimeUnixNano": "6", "attributes": [{"key": "http.request.method", "value": {"stringValue": "GET"}}]}
+        for n in (7, 8, 9)
+    ]  # fmt: skip
+    around.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    both = judged(good, around, out=tmp_path / "both")
+    assert (both.exit_code, both.verdict) == (alone.exit_code, alone.verdict)
+    told = [json.loads((tmp_path / name / "summary.json").read_text()) for name in ("alone", "both")]
+    for key in ("trace_quality", "scorecard", "coverage"):
+        assert told[0][key] == told[1][key], key
+    assert both.receipt["ignored"] == {"plumbing": 3} and both.receipt["spans_in"] == 4
+    nothing_else = judged(around, out=tmp_path / "around")
+    assert nothing_else.exit_code == 3  # by itself such an input is an agent that nobody instrumented
+
+
+def test_a_trace_of_tools_alone_is_no_passed_run(tmp_path: Path) -> None:
+    path = tmp_path / "tool.jsonl"
+    told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.result": "12 C"}
+    span = {
+        "traceId": "1" * 32, "spanId": "2" * 16, "name": "execute_tool find", "startTimeUnixNano": "5",
+        "endTimeUnixNano": "6",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in told.items()],
+    }  # fmt: skip
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}))
+    [whole] = [verdict for verdict in judged(path, out=tmp_path / "out").verdicts if verdict.step_id is None]
+    assert whole.verdict == "not_judged" and "no model call" in whole.reason
+
+
+def test_files_that_are_no_traces_by_their_names_are_passed_over_and_told(good: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    good.rename(folder / "run.jsonl")
+    (folder / "README.md").write_text("# How these came about\n")
+    record = judged(folder, out=tmp_path / "out")
+    assert record.exit_code == 0
+    assert receipt_of(tmp_path / "out")["passed_over"] == [str(folder / "README.md")]
+    named = judged(folder / "run.jsonl", folder / "README.md", out=tmp_path / "out")
+    assert named.exit_code == 3 and "passed_over" not in named.receipt  # who names a file means it
+
+
+def test_a_floor_makes_too_little_judged_a_3(good: Path, tmp_path: Path) -> None:
+    assert judged(good, out=tmp_path / "out").exit_code == 0
+    record = judged(good, out=tmp_path / "out", floor=0.5)
+    assert record.exit_code == 3 and "under the floor 0.5" in record.reasons[0]

@@ -147,3 +147,18 @@ def test_a_result_that_only_the_next_message_holds_is_enough_to_tell() -> None:
     run.asks(("act", {"parcel_id": "PX-4711"})).returns({"status": "ok"})
     run.asks(("act", {"parcel_id": "PX-5000"})).returns({"status": "ok"}).answers("It was moved.")
     assert [(f.code, f.step_id) for f in check(run.trace())] == [("id_never_seen", "m4")]
+
+
+def test_an_id_told_by_a_call_of_the_same_message_is_no_guess() -> None:
+    """Some harnesses tell two messages as one: the first call's result names what the second acts on."""
+    run = Run("Look after my parcel").asks(("find_parcels", {"of": "Ada"}), ("get_parcel", {"parcel_id": "PX-8123"}))
+    run.returns({"parcels": [{"id": "PX-8123"}]}).returns({"state": "shipped"}).answers("It was shipped.")
+    [finding] = check(run.trace())
+    assert (finding.code, finding.severity) == ("id_never_seen", "info")
+    assert "asked for at the same time" in finding.message
+
+
+def test_an_id_that_only_its_own_result_tells_was_guessed() -> None:
+    run = Run("Look after my parcel").asks(("get_parcel", {"parcel_id": "PX-8123"}))
+    run.returns({"id": "PX-8123", "state": "shipped"}).answers("It was shipped.")
+    assert [(finding.code, finding.severity) for finding in check(run.trace())] == [("id_never_seen", "error")]
