@@ -245,8 +245,8 @@ class Window:
         self._pass_until(_BEGIN)
 
     def pass_until_sibling(self, indent: int) -> None:
-        """Go to the next line that is indented no more than so many blanks."""
-        self._pass_until(re.compile(rb"\n(?=[ \t]{0,%d}[^ \t\r\n])" % indent))
+        """Go to the next line where an object or list begins after so many blanks, or a list ends after fewer."""
+        self._pass_until(re.compile(rb"\n(?=[ \t]{%d}[{\[]|[ \t]{0,%d}\])" % (indent, max(indent - 1, 0))))
 
     def pass_line(self) -> None:
         """Go to the next line."""

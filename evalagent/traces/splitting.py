@@ -178,7 +178,7 @@ class Splitter:
 
     def _is_transcript(self) -> bool:
         """Whether the first item of the list that stands here is a message."""
-        found = self.window.first_item(self._small)
+        found = self.window.first_item(self._most)
         try:
             return bool(is_message(orjson.loads(found)))
         except orjson.JSONDecodeError:
