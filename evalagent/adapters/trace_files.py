@@ -54,7 +54,7 @@ def evaluate(
     inputs = [one for one in found if not one.passed_over]
     must_be_writable(out)
     must_not_overwrite(out, inputs)
-    title = suite.name if suite else str(mask(", ".join(Path(name).name for name in paths)))
+    title = suite.name if suite else str(mask(_title(paths)))
     unasked = None if model else asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
     terms = Terms(judge, unasked, suite, tuple(cases), CASE)
     prices = load_prices(suite, folder) if suite and folder else None
@@ -68,6 +68,11 @@ def evaluate(
             record = replace(record, receipt={**record.receipt, "passed_over": passed_over})
         _write(record, out, kept if source.outlined else None)
     return record
+
+
+def _title(paths: Sequence[str]) -> str:
+    names = [Path(name).name or name for name in paths]
+    return ", ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 @dataclass(slots=True)

@@ -61,10 +61,11 @@ def origins(book: Ledger, run: Unit) -> list[Origin]:
     return found or [_unlocated(book, run)]
 
 
-def groups(book: Ledger, lines: Mapping[Who, RunLine], anchors: Anchors) -> tuple[CauseGroup, ...]:
+def groups(book: Ledger, lines: Mapping[Who, RunLine], anchors: Anchors, shares: bool = True) -> tuple[CauseGroup, ...]:
     """The groups, by the failed runs that count there, then by what those cost, then by title.
 
-    A run counts under its first-ranked root cause; under the others it is named and not counted.
+    A run counts under its first-ranked root cause; under the others it is named and not counted. Without `shares` no
+    share of the judged runs is told.
     """
     members: dict[Key, _Members] = defaultdict(_Members)
     for run in book.runs:
@@ -95,8 +96,8 @@ def groups(book: Ledger, lines: Mapping[Who, RunLine], anchors: Anchors) -> tupl
                 tuple(lines[who] for who in mine.counted),
                 tuple(lines[who] for who in mine.also),
                 n,
-                len(mine.counted) / n if n else None,
-                rate_interval(counts, book.record.seed),
+                len(mine.counted) / n if n and shares else None,
+                rate_interval(counts, book.record.seed) if shares else None,
                 _quotes(shown, lines),
                 advice(first.category, first.reason, first.aspect),
                 mine.weight()[1],

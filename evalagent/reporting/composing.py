@@ -58,7 +58,7 @@ def compose(record: RunRecord, whole: Whole | None = None) -> Report:
         told = _with_content(book, told, whole)
     places = {who: anchors.take("run", *who) for who in sorted(told, key=lambda who: (who[0], who[1] or 0))}
     lines = {(run.case_id, run.trial): book.line(run, places.get((run.case_id, run.trial))) for run in book.runs}
-    causes = groups(book, lines, anchors)
+    causes = groups(book, lines, anchors, shares=not card.success.selected)
     why = {"fail": "failed", "pass": "passed, to be read", "not_judged": "not judged"}
     most = min(160, STEPS_LISTED // max(1, len(told)))
     details = {who: detail(book, run, lines[who], why[run.verdict], anchors, most) for who, run in told.items()}
@@ -242,12 +242,12 @@ def _health(book: Ledger) -> Health:
         for finding in trace.health:
             n, message = codes.get((finding.code, finding.severity), (0, book.tell.sentence(finding.message, 200)))
             codes[finding.code, finding.severity] = (n + 1, message)
-    worst = sorted((t.quality, t.trace_id) for t in traces if t.quality < 1)
+    worst = sorted((t.quality, t.trace_id, t.session or "") for t in traces if t.quality < 1 and not t.bystander)
     return Health(
         len(traces),
         sum(damaged(trace) for trace in traces),
         quality(traces),
-        tuple((line(trace_id, 40), found) for found, trace_id in worst[:10]),
+        tuple((line(trace_id, 40), found, line(session, 200) or None) for found, trace_id, session in worst[:10]),
         tuple((line(c, 60), s, n, m) for (c, s), (n, m) in sorted(codes.items(), key=lambda i: (-i[1][0], i[0]))),
         _notice(book),
     )

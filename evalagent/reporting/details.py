@@ -17,8 +17,6 @@ from evalagent.suites import Case
 _TEXT = 1_200
 _RECOVERED = 20
 _FINDINGS = 60
-_QUOTED = 300
-"""So much of a reason or a message the attribution quotes."""
 
 
 def detail(book: Ledger, run: Unit, said: RunLine, why: str, anchors: Anchors, most: int) -> RunDetail:
@@ -213,18 +211,9 @@ def _causes(book: Ledger, run: Unit, names: Mapping[Key, int], places: Mapping[K
             shown = path if len(path) <= 12 else [*path[:6], f"… {len(path) - 12} more …", *path[-6:]]
             title = title_of(book, attribution.trace_id, cause)[0]
             said = f"step {names[key]}, {where(book.steps[key])}"
-            reason = book.tell.say(_in_full(book, key, cause.reason), 600, run, book.steps[key].error).text
+            reason = book.reason(run, key, cause.reason, 600)
             found.append(CauseLine(places.get(key), said, title, reason, tuple(shown)))
     return tuple(found)
-
-
-def _in_full(book: Ledger, key: Key, reason: str) -> str:
-    """A reason of the attribution, with what it quotes of a verdict and of findings put back in full."""
-    verdict, step = book.verdict(*key), book.steps[key]
-    found = book.step_findings.get(key, ())
-    known = [(verdict.reason if verdict else None, _QUOTED), ("; ".join(f.message for f in book.errors(*key)), _QUOTED)]
-    known += [(f"{f.code}: {f.message}", _QUOTED) for f in found]
-    return whole(whole(reason, *known), failed_as(step))
 
 
 def _recovered(book: Ledger, run: Unit, names: Mapping[Key, int]) -> tuple[str, ...]:
@@ -234,7 +223,7 @@ def _recovered(book: Ledger, run: Unit, names: Mapping[Key, int]) -> tuple[str, 
             key, by = (attribution.trace_id, one.step_id), names.get((attribution.trace_id, one.by or ""))
             if key in names:
                 good = f", made good by step {by}" if by else ""
-                reason = book.tell.sentence(_in_full(book, key, one.reason), 300, run, book.steps[key].error)
+                reason = line(book.reason(run, key, one.reason, 1_200), 300)
                 found.append(f"step {names[key]}, {where(book.steps[key])}{good}: {reason}")
     return tuple(found[:_RECOVERED]) + ((f"… and {len(found) - _RECOVERED} more",) if len(found) > _RECOVERED else ())
 

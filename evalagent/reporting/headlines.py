@@ -6,7 +6,7 @@ from evalagent.records import RunRecord
 from evalagent.reporting.advice import SWITCH_ON_FIRST, SWITCH_ON_THE_MODEL
 from evalagent.reporting.report import CauseGroup, Headline, NotJudged, Recommendation
 from evalagent.reporting.wording import counted, percent, span
-from evalagent.statistics.scorecard import Scorecard
+from evalagent.statistics.scorecard import Scorecard, Success
 
 _WORDS = {"pass": "PASS", "fail": "FAIL", "not_judged": "NOT JUDGED"}
 
@@ -25,6 +25,16 @@ def headline(
     )
 
 
+def selection(success: Success) -> str:
+    """What is known where mostly failures were judged: `14 failures found; 76 traces not judged (between 0 % and 84 %
+    passed)`."""
+    failed = success.n - success.passed
+    passed = f", {counted(success.passed, 'trace')} passed" if success.passed else ""
+    bounds = f"between {percent(success.worst)} and {percent(success.best)} passed"
+    found = counted(failed, "failure") if failed else "no failure"
+    return f"{found} found{passed}; {counted(success.not_judged, 'trace')} not judged ({bounds})"
+
+
 def _works(record: RunRecord, card: Scorecard) -> str:
     success, what = card.success, "run" if card.unit == "trial" else "trace"
     if not card.runs:
@@ -32,6 +42,9 @@ def _works(record: RunRecord, card: Scorecard) -> str:
     if not success.n:
         wrong = "nothing was found wrong, but " if record.exit_code == 0 else ""
         return f"It cannot be told: {wrong}{counted(card.runs, what)} could not be judged as a whole."
+    if success.selected:
+        told = selection(success)
+        return f"{told[0].upper()}{told[1:]}. Rules find failures; that a whole trace is right they cannot say."
     judged = counted(success.n, f"judged {what}")
     said = [f"{success.passed} of {judged} passed: {percent(success.rate)} ({span(success.interval)})."]
     last = card.pass_hat_k[-1] if len(card.pass_hat_k) > 1 else None
@@ -55,9 +68,9 @@ def _breaks(card: Scorecard, causes: Sequence[CauseGroup]) -> str:
         costly = f", {top.costly} of them costly" if top.costly else ""
         also = f" It is also in {len(top.also)} more." if top.also else ""
         place = f" in the {top.where}" if top.where and not top.where.startswith(("the ", "no ", "several ")) else ""
+        share = f", {percent(top.rate)} of judged {what}s ({span(top.interval)})" if top.rate is not None else ""
         return (
-            f"{top.title}{place}: {len(top.runs)} of {counted(failed, f'failed {what}')}{costly},"
-            f" {percent(top.rate)} of judged {what}s ({span(top.interval)}).{also}{unsure}"
+            f"{top.title}{place}: {len(top.runs)} of {counted(failed, f'failed {what}')}{costly}{share}.{also}{unsure}"
         )
     if card.success.n and not failed:
         return "Nothing that was judged failed."

@@ -36,7 +36,15 @@ def render(report: Report) -> str:
     page = _environment().get_template("report.html.j2")
     links = {d.line.anchor: {step.number: step.anchor for step in d.steps} for d in (*report.failed, *report.others)}
     safe = Markup(style)  # noqa: S704  (a file of this package)
-    told = page.render(r=report, style=safe, policy=policy, state_class=_WORDS, links=links, held_out=wording.HELD_OUT)
+    told = page.render(
+        r=report,
+        style=safe,
+        policy=policy,
+        state_class=_WORDS,
+        links=links,
+        brief={run.name: run.brief for run in report.runs},
+        held_out=wording.HELD_OUT,
+    )
     return wording.printable(told)
 
 
@@ -61,6 +69,8 @@ def _environment() -> Environment:
         interval=wording.span,
         ends=wording.ends,
         number=wording.number,
+        brief=wording.brief,
+        shortened=wording.shortened,
         duration=wording.seconds,
         decimals=decimals,
         in_words=in_words,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from evalagent.reporting.headlines import selection
 from evalagent.reporting.quality import in_words
 from evalagent.reporting.report import Report, RunLine
 from evalagent.reporting.wording import line, percent, span
@@ -52,7 +53,7 @@ def render(report: Report) -> str:
 
 
 def _case(report: Report, run: RunLine) -> _Case:
-    name = run.case_id if run.trial is None else f"{run.case_id} trial {run.trial}"
+    name = run.name if run.trial is None else f"{run.case_id} trial {run.trial}"
     group = f"{report.title}.{run.case_id}" if run.trial is not None else report.title
     first = run.reasons[0] if run.reasons else ""
     body = "\n".join([*run.reasons[:20], *_where(report, run)])
@@ -97,11 +98,12 @@ _WRONG = ("missing", "unexpected")
 
 def _properties(report: Report) -> list[tuple[str, str]]:
     success = report.scorecard.success
+    passed = f"{success.passed} of {success.n} judged, {percent(success.rate)}, {span(success.interval)}"
     return [
         ("run_id", report.run_id),
         ("exit_code", str(report.exit_code)),
         ("verdict", report.headline.word.lower()),
-        ("success", f"{success.passed} of {success.n} judged, {percent(success.rate)}, {span(success.interval)}"),
+        ("success", selection(success) if success.selected else passed),
         ("steps_judged", f"{report.scorecard.coverage.judged} of {report.scorecard.coverage.steps}"),
         ("trace_quality", in_words(report.health.quality)),
         *((f"version.{name}", version) for name, version in report.versions.items()),

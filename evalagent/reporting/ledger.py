@@ -9,6 +9,7 @@ from evalagent.model import Attribution, Finding, Outcome, Ruling, Step, Trial, 
 from evalagent.records import RunRecord
 from evalagent.reporting.report import RunLine
 from evalagent.reporting.telling import Telling, failed_as, telling, whole
+from evalagent.reporting.wording import line
 from evalagent.statistics.units import Unit, units
 
 
@@ -47,6 +48,15 @@ class Ledger:
         errors = [failed_as(step) for trace in run.traces for step in trace.steps if step.error]
         return tuple(self.tell.say(whole(reason, *errors), 2_000, run).text for reason in run.reasons[:50])
 
+    def reason(self, run: Unit, key: tuple[str, str], reason: str, limit: int) -> str:
+        """A reason of the attribution for a step, with what it quotes of a verdict and of findings put back in full."""
+        verdict, step = self.verdict(*key), self.steps.get(key)
+        errors = "; ".join(f.message for f in self.errors(*key))
+        known = [(verdict.reason if verdict else None, QUOTED), (errors, QUOTED)]
+        known += [(f"{f.code}: {f.message}", QUOTED) for f in self.step_findings.get(key, ())]
+        told = whole(whole(reason, *known), failed_as(step))
+        return self.tell.say(told, limit, run, step.error if step else None).text
+
     def line(self, run: Unit, anchor: str | None) -> RunLine:
         # what no model call stands behind was not free: it was not seen
         asked = any(step.kind in ("llm", "embedding") for trace in run.traces for step in trace.steps)
@@ -62,9 +72,12 @@ class Ledger:
             run.wall_s,
             any(damaged(trace) for trace in run.traces),
             min((trace.quality for trace in run.traces), default=None),
+            line(run.session, 200) if run.session else None,
         )
 
 
+QUOTED = 300
+"""So much of a reason or a message the attribution quotes."""
 _ORDER = {"fail": 0, "pass": 1, "not_judged": 2}
 
 

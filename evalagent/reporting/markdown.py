@@ -5,7 +5,18 @@ from collections.abc import Iterable, Sequence
 
 from evalagent.reporting.quality import decimals, in_words
 from evalagent.reporting.report import Report, RunDetail, RunLine
-from evalagent.reporting.wording import HELD_OUT, RULINGS, bounded, counted, ends, number, percent, seconds, span
+from evalagent.reporting.wording import (
+    HELD_OUT,
+    RULINGS,
+    beside,
+    bounded,
+    counted,
+    ends,
+    number,
+    percent,
+    seconds,
+    span,
+)
 
 FAILED_SHOWN = 15
 _MARKUP = re.compile(r"([\\`*_{}\[\]()#+\-.!|~$^=:/])")
@@ -19,7 +30,7 @@ def md(text: str, limit: int = 400) -> str:
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     flat = re.sub(r"(?i)(www)\.", r"\1&#46;", flat.replace("@", "&#64;&#8203;"))
     flat = flat.replace("://", "&#58;//")
-    return re.sub(r"(?<!&)#(?!\d+;)|[\\`*_\[\]|~$]|^[-+=:]|^\d+(?=[.)])", _escaped, flat)
+    return re.sub(r"(?<!&)#(?!\d+;)|[\\`*_\[\]|~$]|^[-+=:]|^\d+(?=[.)](?:\s|$))", _escaped, flat)
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -84,7 +95,9 @@ def _what(report: Report) -> str:
 def _numbers(report: Report) -> list[str]:
     card = report.scorecard
     what = "Runs" if card.unit == "trial" else "Traces"
-    rows = [(f"{what} that pass", percent(card.success.rate), card.success.n, ends(card.success.interval))]
+    between = f"between {percent(card.success.worst)} and {percent(card.success.best)}"
+    rate = between if card.success.selected else percent(card.success.rate)
+    rows = [(f"{what} that pass", rate, card.success.n, ends(card.success.interval))]
     rows += [
         (f"All {a.k} runs of a case pass", percent(a.rate), a.cases, f"{ends(a.interval)}; n counts cases")
         for a in card.pass_hat_k[1:]
@@ -126,7 +139,7 @@ def _traces(report: Report) -> list[str]:
     ordered = sorted(report.runs, key=lambda run: ("fail", "not_judged", "pass").index(run.verdict))
     rows = [
         (
-            md(run.case_id, 60),
+            md(run.name, 120),
             RULINGS[run.verdict],
             str(run.steps),
             decimals(run.quality),
@@ -146,7 +159,9 @@ def _causes(report: Report) -> list[str]:
             f"{len(cause.runs)}"
             + (f", also in {len(cause.also)}" if cause.also else "")
             + (f" ({cause.ambiguous} ambiguous)" if cause.ambiguous else ""),
-            f"{percent(cause.rate)} of {cause.n}, {span(cause.interval)}" if cause.runs else "–",
+            f"{percent(cause.rate)} of {cause.n}, {span(cause.interval)}"
+            if cause.rate is not None and cause.runs
+            else "–",
             md(cause.quotes[0].text, 400) if cause.quotes else "",
         )
         for cause in report.causes[:_ROWS]
@@ -243,7 +258,13 @@ def _health(report: Report) -> list[str]:
         if health.codes
         else []
     )
-    out += ["", *(f"- quality {decimals(found)}: trace {md(trace_id)}" for trace_id, found in health.lowest)]
+    out += [
+        "",
+        *(
+            f"- quality {decimals(found)}: trace {md(beside(trace_id, session))}"
+            for trace_id, found, session in health.lowest
+        ),
+    ]
     return out if health.lowest else out[:-1]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from evalagent.model import Json, Ruling, Severity
 from evalagent.records import JudgeUse
 from evalagent.reporting.quality import Quality
+from evalagent.reporting.wording import beside, brief
 from evalagent.statistics.intervals import Interval
 from evalagent.statistics.scorecard import Scorecard
 
@@ -39,10 +40,19 @@ class RunLine:
     """A trace of it is too broken to hold anything against the agent."""
     quality: float | None
     """How far its traces can be trusted, 0 to 1: the lowest of several; None if it left none."""
+    session: str | None = None
+    """The session or conversation that its traces name."""
 
     @property
     def name(self) -> str:
-        return self.case_id if self.trial is None else f"{self.case_id}, trial {self.trial}"
+        if self.trial is None:
+            return beside(self.case_id, self.session)
+        return f"{self.case_id}, trial {self.trial}"
+
+    @property
+    def brief(self) -> str:
+        """The name with a trace's id shortened."""
+        return beside(brief(self.case_id), self.session) if self.trial is None else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +102,8 @@ class CauseGroup:
     """Judged runs in all."""
     rate: float | None
     interval: Interval | None
-    """Of the share of judged runs that fail through this cause, clustered by case."""
+    """Of the share of judged runs that fail through this cause, clustered by case; both None where those judged are a
+    selection of failures."""
     quotes: tuple[Quote, ...]
     advice: str
     costly: int
@@ -312,8 +323,8 @@ class Health:
     traces: int
     damaged: int
     quality: Quality
-    lowest: tuple[tuple[str, float], ...]
-    """Trace id and quality of the worst ones below 1."""
+    lowest: tuple[tuple[str, float, str | None], ...]
+    """Trace id, quality and session of the worst ones below 1."""
     codes: tuple[tuple[str, str, int, str], ...]
     """Code, severity, how often, and one message."""
     notice: str

@@ -87,13 +87,43 @@ def ends(interval: Interval | None) -> str:
 
 
 def number(amount: float | None, digits: int = 2) -> str:
-    """12,345 or 0.08; `not known` for None."""
+    """12,345 or 0.08; below 0.01 with two significant digits, so that little is never shown as nothing; `not known` for
+    None."""
     if amount is None:
         return "not known"
     if float(amount).is_integer():
         return f"{int(amount):,}"
+    if abs(amount) < 0.01:
+        power = int(f"{amount:e}".partition("e")[2])
+        return f"{amount:.{min(1 - power, 15)}f}".rstrip("0").rstrip(".")
     small = 0 < abs(amount) < 0.1
     return f"{amount:,.{4 if small else digits}f}".rstrip("0").rstrip(".")
+
+
+def money(amount: float | None) -> str:
+    """$12.35, $0.083, $0.000035; `cost not known` for None."""
+    if amount is None:
+        return "cost not known"
+    return f"${amount:,.2f}" if abs(amount) >= 1 else f"${number(amount, 4)}"
+
+
+def beside(trace_id: str, session: str | None) -> str:
+    """A trace's id with the session that it belongs to: `4bf92f… (session refund-17)`."""
+    return f"{trace_id} (session {shortened(session)})" if session else trace_id
+
+
+def shortened(session: str, most: int = 36) -> str:
+    """A session's id on one line; of a longer one the beginning and the end, in which ids differ."""
+    flat = line(session, 200)
+    tail = most // 2
+    return flat if len(flat) <= most else f"{flat[: most - tail - 1]}…{flat[-tail:]}"
+
+
+def brief(identity: str) -> str:
+    """The first eight characters of a trace's id; the last eight where those are zeros, as in ids of 64 bits."""
+    if len(identity) <= 12:
+        return identity
+    return f"…{identity[-8:]}" if not identity[:8].strip("0") else f"{identity[:8]}…"
 
 
 def seconds(amount: float | None) -> str:

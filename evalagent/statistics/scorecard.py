@@ -22,13 +22,19 @@ class Success:
     n: int
     """Judged runs."""
     rate: float | None
+    """None without judged runs, and where those that are judged are a selection of failures (see `scorecard`)."""
     interval: Interval | None
-    """95 %, clustered by case."""
+    """95 %, clustered by case; None where there is no rate."""
     not_judged: int
     worst: float | None
     """The rate if every run not judged had failed."""
     best: float | None
     """The rate if every run not judged had passed."""
+
+    @property
+    def selected(self) -> bool:
+        """Some runs are judged, but mostly because they failed: they say nothing of the share that pass."""
+        return self.rate is None and self.n > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +140,13 @@ class Scorecard:
 
 
 def scorecard(record: RunRecord) -> Scorecard:
-    """The scorecard of a run, or of an evaluation of given traces."""
+    """The scorecard of a run, or of an evaluation of given traces.
+
+    Rules alone find failures in a given trace and hardly ever can say that all of it is right: what they judged is a
+    selection. Where they leave traces not judged there is no rate and no interval, only the bounds.
+    """
     runs = units(record)
+    whole = bool(record.trials) or record.judge.name not in ("rules", "none")
     by_case: dict[str, list[Unit]] = defaultdict(list)
     for run in runs:
         by_case[run.case_id].append(run)
@@ -144,7 +155,7 @@ def scorecard(record: RunRecord) -> Scorecard:
         unit="trial" if record.trials else "trace",
         runs=len(runs),
         cases=len(by_case),
-        success=_success(runs, record.seed),
+        success=_success(runs, record.seed, whole or all(run.verdict != "not_judged" for run in runs)),
         pass_hat_k=_pass_hat_k(list(by_case.values()), record.seed) if record.trials else (),
         open=_success([run for run in runs if not run.held_out], record.seed) if held_out else None,
         held_out=_success([run for run in runs if run.held_out], record.seed) if held_out else None,
@@ -173,14 +184,14 @@ def counts_of(runs: Iterable[Unit], hit: Callable[[Unit], bool]) -> list[tuple[i
     return [(c, n) for c, n in counts.values()]
 
 
-def _success(runs: Sequence[Unit], seed: int) -> Success:
+def _success(runs: Sequence[Unit], seed: int, fair: bool = True) -> Success:
     counts = counts_of(runs, lambda run: run.verdict == "pass")
     passed, n = sum(c for c, _ in counts), sum(n for _, n in counts)
     return Success(
         passed,
         n,
-        passed / n if n else None,
-        rate_interval(counts, seed),
+        passed / n if n and fair else None,
+        rate_interval(counts, seed) if fair else None,
         len(runs) - n,
         passed / len(runs) if runs else None,
         (passed + len(runs) - n) / len(runs) if runs else None,

@@ -1,5 +1,7 @@
 """A made-up run of a library's desk agent: ten cases, four trials each, with branches, failures and hostile text."""
 
+from dataclasses import replace
+
 from evalagent.model import (
     Attribution,
     Edge,
@@ -136,7 +138,7 @@ def loose_traces(exit_code: int, *rulings: str) -> RunRecord:
     """An evaluation of given traces, one for each ruling on the whole."""
     traces, verdicts = [], []
     for place, ruling in enumerate(rulings):
-        trace = _trace(20, place, f"Question {place} {HOSTILE}", "fine")
+        trace = replace(_trace(20, place, f"Question {place} {HOSTILE}", "fine"), session=f"talk-{place}")
         traces.append(trace)
         score = {"pass": 1.0, "fail": 0.0}.get(ruling)
         reason = "loop: the same search five times" if ruling == "fail" else f"{len(trace.steps)} steps seen"

@@ -271,3 +271,47 @@ def test_what_held_out_means_is_said_where_there_are_held_out_cases() -> None:
     for render in (html.render, markdown.render):
         assert wording.HELD_OUT in render(REPORT)
         assert wording.HELD_OUT not in render(compose(library_desk(only=("waive-fee",))))
+
+
+SELECTED = loose_traces(1, "fail", "fail", "not_judged")
+FOUND = "2 failures found; 1 trace not judged (between 0 % and 33 % passed)"
+
+
+def test_failures_picked_out_of_given_traces_are_no_rate_in_any_form() -> None:
+    report = compose(SELECTED)
+    assert report.headline.works.startswith(FOUND)
+    assert FOUND in markdown.render(report)
+    assert FOUND in html.render(report)
+    assert f'<property name="success" value="{FOUND}"/>' in junit.render(report)
+    told = json.loads(report_json.render(report))
+    assert told["scorecard"]["success"]["rate"] is None
+    assert all(cause["rate"] is None and cause["interval"] is None for cause in told["causes"])
+    for text in (markdown.render(report), html.render(report), junit.render(report)):
+        assert "95 % interval 0" not in text and "0 % (" not in text
+
+
+def test_every_trace_is_named_with_its_session_in_every_form() -> None:
+    report = compose(SELECTED)
+    told = json.loads(report_json.render(report))
+    assert [run["session"] for run in told["runs"]] == ["talk-0", "talk-1", "talk-2"]
+    assert {detail["line"]["session"] for detail in told["failed"]} == {"talk-0", "talk-1"}
+    for run in report.runs:
+        named = f"{run.case_id} (session {run.session})"
+        assert named in markdown.render(report)
+        assert f'<testcase name="{named}"' in junit.render(report)
+        assert f'title="{named}"' in html.render(report)
+
+
+def test_a_page_shows_short_ids_and_keeps_the_whole_one_at_hand() -> None:
+    assert wording.brief("4bf92f3577b34da6a3ce929d0e0e4736") == "4bf92f35…"
+    assert wording.brief("0000000000000000a3ce929d0e0e4736") == "…0e0e4736"
+    assert wording.brief("short") == "short"
+    assert wording.shortened("x" * 36) == "x" * 36
+    assert wording.shortened("airline/some-very-long-model-name/17/0", 20) == "airline/s…-name/17/0"
+
+
+def test_money_keeps_two_significant_digits_below_a_cent() -> None:
+    said = {0.0: "$0", 0.0000351: "$0.000035", 0.00999: "$0.01", 0.0834: "$0.0834", 0.5: "$0.5", 1234.5: "$1,234.50"}
+    assert {amount: wording.money(amount) for amount in said} == said
+    assert wording.money(None) == "cost not known"
+    assert wording.number(0.0000351) == "0.000035"

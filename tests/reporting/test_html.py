@@ -23,6 +23,7 @@ ATTRIBUTES = frozenset(
     re.findall(
         r"[\w-]+",
         "lang charset http-equiv content name class id href aria-label aria-hidden open viewbox role x y width height "
+        "title data-label "
         "rx d xmlns refx refy markerwidth markerheight markerunits orient marker-end",
     )
 )

@@ -96,3 +96,8 @@ def test_lists_that_are_cut_say_how_much_is_missing() -> None:
 
 def test_trials_are_told_from_counts() -> None:
     assert "| \\#1 fail, \\#2 pass, \\#3 pass, \\#4 fail |" in rendered("report.md")
+
+
+def test_a_version_is_no_list() -> None:
+    assert markdown.md("0.1.0") == "0.1.0"
+    assert markdown.md("1. one") == "1&#8203;. one"

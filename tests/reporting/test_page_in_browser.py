@@ -1,10 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evalagent.reporting import html
 from evalagent.reporting.composing import compose
-from tests.reporting.library_desk import HOSTILE, library_desk
+from tests.reporting.library_desk import HOSTILE, library_desk, loose_traces
 from tests.reporting.poison import poisoned
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -94,3 +95,24 @@ def test_it_reads_on_a_narrow_screen_without_scrolling_sideways(opened) -> None:
     page, _, _ = opened(library_desk(), "#run-merge-accounts-4")
     page.set_viewport_size({"width": 420, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+def test_nothing_scrolls_sideways_on_a_phone(opened) -> None:
+    for record in (library_desk(), loose_traces(1, "fail", "pass", "not_judged")):
+        page, _, _ = opened(record)
+        page.set_viewport_size({"width": 400, "height": 800})
+        wide = """[...document.querySelectorAll("html, body, main, .wide, .canvas, section")]
+            .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1).map(e => e.className || e.tagName)"""
+        assert page.evaluate(wide) == []
+
+
+def test_a_task_in_the_table_of_traces_takes_one_line(opened) -> None:
+    record = loose_traces(1, "fail", "not_judged")
+    long = tuple(
+        replace(trace, task='{"domain": "library", "wish": "' + "many words " * 40 + '"}') for trace in record.traces
+    )
+    page, _, _ = opened(replace(record, traces=long))
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for cell in page.locator(".traces td[data-label=task]").all():
+        assert cell.bounding_box()["height"] < 90
+        assert cell.locator(".cut").bounding_box()["height"] < 30

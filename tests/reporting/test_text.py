@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from evalagent.model import Attribution, RootCause
 from evalagent.reporting import text
-from tests.reporting.library_desk import library_desk
+from tests.reporting.library_desk import library_desk, loose_traces
 
 
 def test_the_headline_is_the_exit_code() -> None:
@@ -40,3 +41,49 @@ def test_failed_runs_beyond_the_limit_are_counted(monkeypatch: pytest.MonkeyPatc
     record = library_desk()
     failed = sum(trial.verdict == "fail" for trial in record.trials)
     assert f"… and {failed - 3} more, in the report" in text.render(record)
+
+
+def test_failures_among_given_traces_are_told_as_found_and_not_as_a_rate() -> None:
+    lines = text.render(loose_traces(1, "fail", "not_judged", "not_judged", "not_judged")).splitlines()
+    said = "1 failure found; 3 traces not judged (between 0 % and 75 % passed)"
+    assert lines[0] == f"traces.jsonl: {said} (exit 1)"
+    assert not any("interval" in line for line in lines)
+
+
+def test_a_failed_trace_is_named_with_its_session() -> None:
+    record = loose_traces(1, "fail")
+    assert f"  {record.traces[0].trace_id} (session talk-0): " in text.render(record)
+
+
+def test_several_possible_causes_are_all_said_and_steps_are_named_by_number() -> None:
+    record = loose_traces(1, "fail")
+    trace = record.traces[0]
+    first, second, last = trace.steps[0].step_id, trace.steps[1].step_id, trace.steps[-1].step_id
+    causes = (
+        RootCause(second, None, None, (second,), f"not certain: step {first} before it was judged by nobody"),
+        RootCause(first, None, None, (first,), "nothing before it failed"),
+    )
+    attribution = Attribution(trace.trace_id, "fail", last, causes, ambiguous=True)
+    shown = text.render(replace(record, attributions=(attribution,)))
+    of = len(trace.steps)
+    assert f"first failing step: step {of} of {of}, " in shown
+    assert f"possible cause: step 2 of {of}, " in shown
+    assert f"possible cause: step 1 of {of}, " in shown
+    assert "not certain: step 1 before it" in shown
+    assert not any(step.step_id in shown for step in trace.steps)
+
+
+def test_a_long_reason_ends_after_a_whole_sentence() -> None:
+    record = loose_traces(1, "fail")
+    why = "The desk answered with the wrong copy. " + "It went on and on about the shelves. " * 30
+    [verdict] = [replace(v, reason=why) for v in record.verdicts]
+    shown = text.render(replace(record, verdicts=(verdict,)))
+    [line] = [line for line in shown.splitlines() if "wrong copy" in line]
+    assert line.endswith("about the shelves") and len(line) < 500
+
+
+def test_little_money_is_not_shown_as_none() -> None:
+    record = loose_traces(1, "pass")
+    [trace] = record.traces
+    steps = tuple(replace(step, cost_usd=0.0000351 if n == 0 else 0.0) for n, step in enumerate(trace.steps))
+    assert "$0.000035" in text.render(replace(record, traces=(replace(trace, steps=steps),)))

@@ -118,3 +118,24 @@ def test_it_is_plain_json_and_the_same_again() -> None:
 def test_the_order_of_the_record_does_not_matter() -> None:
     turned = replace(RUN, trials=RUN.trials[::-1], traces=RUN.traces[::-1], verdicts=RUN.verdicts[::-1])
     assert scorecard(turned).to_json() == CARD.to_json()
+
+
+@pytest.mark.parametrize("judge", ["rules", "none"])
+def test_failures_that_rules_picked_out_of_given_traces_give_bounds_and_no_rate(judge) -> None:
+    picked = loose_traces(1, "fail", "fail", "not_judged", "not_judged", "not_judged")
+    card = scorecard(replace(picked, judge=replace(picked.judge, name=judge)))
+    assert card.success.selected
+    told = card.to_json()["success"]
+    assert (told["rate"], told["interval"]) == (None, None)
+    assert (told["passed"], told["n"], told["not_judged"], told["worst"], told["best"]) == (0, 2, 3, 0.0, 0.6)
+
+
+def test_a_rate_stands_where_all_given_traces_are_judged_or_a_model_was_asked() -> None:
+    assert scorecard(loose_traces(1, "pass", "fail")).success.rate == 0.5
+    asked = loose_traces(1, "pass", "fail", "not_judged")
+    assert scorecard(replace(asked, judge=replace(asked.judge, name="anthropic"))).success.rate == 0.5
+
+
+def test_trials_that_rules_judged_keep_their_rate_beside_those_not_judged() -> None:
+    run = library_desk(unjudged=True)
+    assert scorecard(replace(run, judge=replace(run.judge, name="rules"))).success.rate == pytest.approx(31 / 39)
