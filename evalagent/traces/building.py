@@ -16,10 +16,11 @@ from evalagent.traces.finishing import finish
 from evalagent.traces.forest import forest
 from evalagent.traces.grouping import Grouping
 from evalagent.traces.histories import Histories
+from evalagent.traces.lost_tools import orphan_tools
 from evalagent.traces.messages import Reader
 from evalagent.traces.observing import Source
 from evalagent.traces.requests import add_virtual_steps, match_requests
-from evalagent.traces.sessions import Strand, between, orphan_tools
+from evalagent.traces.sessions import Strand, between
 from evalagent.traces.ties import Tie, call_ties, request_ties
 from evalagent.traces.unwrapping import canonical
 

@@ -106,6 +106,11 @@ class Drafts:
     """For each span the nearest agent container around it or itself; -1 for none."""
     summed: list[str] = field(default_factory=list)
     """Steps whose tokens are those of all steps of their container: nothing finer is known."""
+    askew: list[str] = field(default_factory=list)
+    """Steps that start before a step of another trace that they depend on."""
+    contradicted: list[str] = field(default_factory=list)
+    """Model calls that were given another result than the tool in another trace returned that ran under the call's id.
+    """
 
     def add(self, child: int, parent: int, rule: str, confidence: float) -> bool:
         """Add an edge, unless it is there or from a step to itself."""

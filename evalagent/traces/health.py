@@ -82,9 +82,15 @@ def health(
     if backwards:
         message = f"{len(backwards)} spans end before they start"
         warn("negative_duration", message, _ids(spans, backwards), len(backwards) / total)
-    skewed = _skewed(drafts)
-    if skewed:
-        warn("clock_skew", f"{len(skewed)} steps start before what they depend on", {"steps": skewed[:_NAMED]})
+    skewed = list(dict.fromkeys([*_skewed(drafts), *drafts.askew]))
+    if skewed or drafts.contradicted:
+        said = [f"{len(skewed)} steps start before what they depend on"] if skewed else []
+        if drafts.contradicted:
+            said.append(
+                f"{len(drafts.contradicted)} model calls were given another result than the tool in another trace "
+                "returned that has the call's id"
+            )
+        warn("clock_skew", "; ".join(said), {"steps": list(dict.fromkeys([*skewed, *drafts.contradicted]))[:_NAMED]})
     dropped = [at for at, span in enumerate(spans) if span.dropped_attributes]
     if dropped:
         lost = sum(spans[at].dropped_attributes for at in dropped)

@@ -1,102 +1,17 @@
-"""Edges between traces, from evidence and never from time: links, one session's messages, a resumed graph, tools that
-lost their context in a thread."""
+"""Edges between traces, from evidence and never from time: links, one session's messages, a resumed graph."""
 
 from collections.abc import Mapping
 
 from evalagent.model import Edge, Message
-from evalagent.traces.drafts import Draft, Request
-from evalagent.traces.strands import WINDOW_NS, conversations
+from evalagent.traces.drafts import Draft
+from evalagent.traces.requests import SLACK_NS
 from evalagent.traces.strands import Strand as Strand
-from evalagent.traces.unwrapping import canonical, collapsed
+from evalagent.traces.strands import conversations
+from evalagent.traces.unwrapping import collapsed
 
 _HOPS = 256
 _WALKED = 20_000
 """Steps looked at to find one parent behind another."""
-
-
-def orphan_tools(strands: list[Strand]) -> None:
-    """A trace of tools alone is the lost part of another: joined by the call's id, or by name and arguments where these
-    are unique within the service and ten minutes. So is a tool that ran only in a later trace of its session."""
-    _allowed_later(strands)
-    lost = [s for s in strands if s.drafts.steps and all(d.kind in ("tool", "handoff") for d in s.drafts.steps)]
-    if not lost:
-        return
-    lost_ids = {strand.trace_id for strand in lost}
-    asked: dict[tuple[str, ...], list[tuple[Strand, Draft, Request]]] = {}
-    for strand in strands:
-        if strand.trace_id in lost_ids:
-            continue
-        for step in strand.drafts.steps:
-            for request in step.requests:
-                if not request.used:
-                    service = strand.service
-                    if request.id:
-                        asked.setdefault((service, "id", request.id), []).append((strand, step, request))
-                    asked.setdefault((service, "call", request.name, request.text), []).append((strand, step, request))
-    if not asked:
-        return
-    ran: dict[tuple[str, ...], int] = {}
-    for strand in lost:
-        for step in strand.drafts.steps:
-            for key in _keys(strand, step):
-                ran[key] = ran.get(key, 0) + 1
-    for strand in sorted(lost, key=lambda s: (s.start, s.trace_id)):
-        for step in strand.drafts.steps:
-            for key in _keys(strand, step):
-                near = [
-                    hit for hit in asked.get(key, ()) if not hit[2].used and abs(hit[1].start - step.start) <= WINDOW_NS
-                ]
-                if len(near) != 1 or (ran[key] != 1 and key[1] == "call"):
-                    continue
-                home, caller, request = near[0]
-                request.foreign = (strand.trace_id, step.step_id)
-                step.asked_afar = caller.step_id
-                confidence = 1.0 if key[1] == "id" else 0.8
-                step.afar += (Edge(caller.step_id, "call", confidence, home.trace_id),)
-                break
-
-
-def _allowed_later(strands: list[Strand]) -> None:
-    """A call that had to wait (for a person's leave, for an answer from outside) runs in a later trace of its session,
-    before any model call: the call's id tells who asked, else (Agno has none, ADK another) its name and arguments."""
-    for members in conversations(strands):
-        asked: dict[str, tuple[Strand, Draft, Request]] = {}
-        waiting: dict[tuple[str, str], tuple[Strand, Draft, Request]] = {}
-        for strand in members:
-            for step in strand.drafts.steps:
-                if step.kind not in ("tool", "handoff") or step.request is not None:
-                    continue
-                identity, given = step.observation.call_id, step.observation.arguments
-                known, confidence = asked.get(identity or ""), 1.0
-                if known is None and given is not None:
-                    known, confidence = waiting.pop((step.name, canonical(given)), None), 0.8
-                if known is None or known[2].name != step.name or (confidence < 1 and known[2].foreign is not None):
-                    continue
-                home, caller, request = known
-                if not request.used:
-                    request.foreign = (strand.trace_id, step.step_id)
-                step.asked_afar = caller.step_id
-                step.afar += (Edge(caller.step_id, "call", confidence, home.trace_id),)
-            for step in strand.drafts.steps:
-                for request in step.requests:
-                    if request.id:
-                        asked[request.id] = (strand, step, request)
-                    if not request.used or _waits(strand, request):
-                        waiting[(request.name, request.text)] = (strand, step, request)
-
-
-def _waits(strand: Strand, request: Request) -> bool:
-    """Whether the tool that was to run a call stopped for a person instead."""
-    return request.step is not None and strand.drafts.steps[request.step].observation.interrupted
-
-
-def _keys(strand: Strand, step: Draft) -> list[tuple[str, ...]]:
-    keys: list[tuple[str, ...]] = []
-    if step.observation.call_id:
-        keys.append((strand.service, "id", step.observation.call_id))
-    if step.observation.arguments is not None:
-        keys.append((strand.service, "call", step.name, canonical(step.observation.arguments)))
-    return keys
 
 
 def between(strands: list[Strand]) -> None:
@@ -120,7 +35,8 @@ def between(strands: list[Strand]) -> None:
 
 
 def _reduce(strands: list[Strand]) -> None:
-    """Drop each parent in another trace that stands behind another parent of the same step."""
+    """Drop each parent in another trace that stands behind another parent of the same step; keep in mind the steps that
+    start before one that is left."""
     if not any(step.afar for strand in strands for step in strand.drafts.steps):
         return
     home = {(strand.trace_id, step.step_id): (strand, step) for strand in strands for step in strand.drafts.steps}
@@ -130,6 +46,11 @@ def _reduce(strands: list[Strand]) -> None:
                 far = [(e.trace_id or strand.trace_id, e.step_id) for e in step.afar]
                 behind = _behind(strand, step, set(far), home)
                 step.afar = tuple(edge for edge, key in zip(step.afar, far, strict=True) if key not in behind)
+            for edge in step.afar:
+                known = home.get((edge.trace_id or strand.trace_id, edge.step_id))
+                if known is not None and known[1].start > step.start + SLACK_NS:
+                    strand.drafts.askew.append(step.step_id)
+                    break
 
 
 def _behind(

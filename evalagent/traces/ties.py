@@ -3,7 +3,7 @@
 Where traces are too many to be built at once, those that share an end (service and key, in fitting roles and times) are
 built together. An end says too much rather than too little: what it brings together, building may still leave apart.
 
-* asked, ran: a call that nothing in its trace ran, and a step of a trace of tools alone (`sessions.orphan_tools`)
+* asked, ran: a call that nothing in its trace ran, and a step of a trace of tools alone (`lost_tools`)
 * made, given: a call that a trace without a session made, and one in the history that such a trace begins with
   (`strands.conversations`)
 * call, lone: a model call, and one of a trace of model calls alone, which may be its echo (`echoes.silence_echoes`)
