@@ -25,7 +25,7 @@ from evalagent.reporting.report import (
     SeverityLine,
     ToRead,
 )
-from evalagent.reporting.wording import counted, line
+from evalagent.reporting.wording import counted, line, with_sessions
 from evalagent.statistics.scorecard import Scorecard, Spent, scorecard
 from evalagent.statistics.units import Unit
 
@@ -64,7 +64,8 @@ def compose(record: RunRecord, whole: Whole | None = None) -> Report:
     details = {who: detail(book, run, lines[who], why[run.verdict], anchors, most) for who, run in told.items()}
     to_do = recommendations(causes, len(failed))
     not_judged = _not_judged(book, lines)
-    reasons = tuple(book.tell.say(reason, 600).text for reason in record.reasons)
+    sessions = {trace.trace_id: trace.session for trace in record.traces}
+    reasons = tuple(with_sessions(book.tell.say(reason, 600).text, sessions) for reason in record.reasons)
     return Report(
         title=line(record.title, _TITLE) or "untitled",
         run_id=line(record.run_id, _TITLE),

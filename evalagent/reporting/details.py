@@ -153,7 +153,9 @@ def _step(
     for edge in step.parents:
         other = (edge.trace_id or key[0], edge.step_id)
         parents.append(Parent(names.get(other), places.get(other), edge.via, edge.confidence))
-    lasted = (step.end_ns - step.start_ns) / 1e9 if step.end_ns is not None and step.end_ns >= step.start_ns else None
+    lasted = None
+    if step.end_ns is not None and step.end_ns >= step.start_ns and not step.virtual:  # nothing timed a virtual one
+        lasted = (step.end_ns - step.start_ns) / 1e9
     return StepLine(
         number=number,
         anchor=places[key],

@@ -36,8 +36,10 @@ def render(report: Report) -> str:
     tally = {outcome: sum(case.outcome == outcome for case in cases) for outcome in ("failure", "error", "skipped")}
     numbers = (
         f'tests="{len(cases)}" failures="{tally["failure"]}" errors="{tally["error"]}" skipped="{tally["skipped"]}"'
-        f' time="{sum(case.seconds or 0 for case in cases):.3f}"'
     )
+    known = [case.seconds for case in cases if case.seconds is not None]
+    if known:
+        numbers += f' time="{sum(known):.3f}"'
     out = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites name={suite} {numbers}>",

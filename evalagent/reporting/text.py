@@ -8,7 +8,7 @@ from evalagent.records import RunRecord
 from evalagent.reporting.headlines import selection
 from evalagent.reporting.ledger import Ledger, ledger
 from evalagent.reporting.quality import in_words, quality
-from evalagent.reporting.wording import beside, money, percent
+from evalagent.reporting.wording import beside, money, percent, with_sessions
 from evalagent.statistics.intervals import Interval
 from evalagent.statistics.scorecard import Scorecard, Success, scorecard
 from evalagent.statistics.units import Unit, units
@@ -160,7 +160,9 @@ def _step(run: Unit, trace: Trace, step_id: str | None) -> str:
 
 
 def _not_judged(record: RunRecord) -> list[str]:
-    lines = ["not judged, because:", *(f"  {reason}" for reason in record.reasons[:SHOWN])]
+    sessions = {trace.trace_id: trace.session for trace in record.traces}
+    reasons = (with_sessions(reason, sessions) for reason in record.reasons[:SHOWN])
+    lines = ["not judged, because:", *(f"  {reason}" for reason in reasons)]
     return lines + ([f"  … and {len(record.reasons) - SHOWN} more"] if len(record.reasons) > SHOWN else [])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 from evalagent.model import Json
 from evalagent.statistics.intervals import Interval
@@ -16,6 +17,7 @@ HELD_OUT = (
     "Held-out cases are those that nobody looks at while changing the agent: they show whether it got better, or only "
     "fits the other cases."
 )
+_TRACE = re.compile(r"\btrace ([0-9a-f]{32})\b")
 _TOLD_ELSEWHERE = frozenset({"category", "own_fault"})
 
 
@@ -110,6 +112,11 @@ def money(amount: float | None) -> str:
 def beside(trace_id: str, session: str | None) -> str:
     """A trace's id with the session that it belongs to: `4bf92f… (session refund-17)`."""
     return f"{trace_id} (session {shortened(session)})" if session else trace_id
+
+
+def with_sessions(text: str, sessions: Mapping[str, str | None]) -> str:
+    """A sentence with the session beside each trace that it names as `trace ID`; `sessions` by the trace's id."""
+    return _TRACE.sub(lambda found: f"trace {beside(found[1], sessions.get(found[1]))}", text)
 
 
 def shortened(session: str, most: int = 36) -> str:

@@ -295,6 +295,9 @@ def test_every_trace_is_named_with_its_session_in_every_form() -> None:
     told = json.loads(report_json.render(report))
     assert [run["session"] for run in told["runs"]] == ["talk-0", "talk-1", "talk-2"]
     assert {detail["line"]["session"] for detail in told["failed"]} == {"talk-0", "talk-1"}
+    first = SELECTED.traces[0].trace_id
+    reasons = compose(replace(SELECTED, reasons=(f"trace {first}: loop",))).reasons
+    assert reasons == (f"trace {first} (session talk-0): loop",)
     for run in report.runs:
         named = f"{run.case_id} (session {run.session})"
         assert named in markdown.render(report)
