@@ -252,7 +252,7 @@ class Trace:
 
     trace_id: str
     steps: tuple[Step, ...]
-    """Parents before children; among the free ones by start, then by id."""
+    """Parents before children; among the free ones by start, then as they were asked for, then by id."""
     containers: tuple[Container, ...] = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
     """span id -> reason."""

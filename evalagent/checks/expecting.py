@@ -162,7 +162,7 @@ def read_path(path: Json) -> tuple[str, list[str]]:
 
 def _visited(trace: Trace, nodes: Sequence[str]) -> tuple[list[str], str]:
     """The names the run passed through, without repeats in a row: graph nodes, else agents, else tools."""
-    by_time = sorted(trace.steps, key=lambda s: (s.start_ns, s.step_id))
+    by_time = sorted(trace.steps, key=lambda s: s.start_ns)  # what began at one moment stays as it was asked for
     ways = {
         "node": [s.node for s in by_time if s.node],
         "agent": [s.agent for s in by_time if s.agent],

@@ -13,6 +13,7 @@ from evalagent.traces.prices import cost_of
 from evalagent.traces.reduction import cut_cycles, order, reduce
 from evalagent.traces.requests import PSEUDO_TOOLS
 from evalagent.traces.sessions import Strand
+from evalagent.traces.transcripts import SCOPE
 from evalagent.traces.unwrapping import canonical
 
 VIA: Mapping[str, Via] = {
@@ -67,7 +68,7 @@ def finish(strand: Strand, duplicates: int, prices: Mapping[str, Json] | None, a
         (at for at in drafts.forest.roots if not spans[at].parent_id),
         drafts.forest.roots[0] if drafts.forest.roots else 0,
     )
-    ends = [span.end_ns for span in spans if span.end_ns is not None]
+    ends = [span.end_ns for span in spans if span.end_ns is not None and span.scope != SCOPE]
     return Trace(
         strand.trace_id,
         finished,
@@ -99,7 +100,7 @@ def _step(step: Draft, drafts: Drafts, trace_id: str, prices: Mapping[str, Json]
         "kind": cast(Kind, step.kind),
         "name": step.name,
         "start_ns": step.start,
-        "end_ns": step.end if step.virtual else one.span.end_ns,
+        "end_ns": None if one.span.scope == SCOPE else step.end if step.virtual else one.span.end_ns,
         "agent": step.agent,
         "parents": tuple(parents),
         "node": step.node,

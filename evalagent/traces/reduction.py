@@ -85,19 +85,24 @@ def _rings(steps: Sequence[Draft]) -> list[int]:
 
 
 def order(steps: Sequence[Draft]) -> list[int]:
-    """Places with parents before children; among the free ones by start, then by id."""
+    """Places with parents before children; among the free ones by start, then as they were asked for, then by id."""
     waiting = [len(step.parents) for step in steps]
-    free = [(step.start, step.step_id, at) for at, step in enumerate(steps) if not waiting[at]]
+    free = [_turn(step, at) for at, step in enumerate(steps) if not waiting[at]]
     heapq.heapify(free)
     found: list[int] = []
     while free:
-        _, _, at = heapq.heappop(free)
+        at = heapq.heappop(free)[-1]
         found.append(at)
         for child in steps[at].children:
             waiting[child] -= 1
             if not waiting[child]:
-                heapq.heappush(free, (steps[child].start, steps[child].step_id, child))
+                heapq.heappush(free, _turn(steps[child], child))
     return found
+
+
+def _turn(step: Draft, at: int) -> tuple[int, int, int, str, int]:
+    asked = step.request
+    return step.start, -1 if asked is None else asked.llm, 0 if asked is None else asked.position, step.step_id, at
 
 
 def reduce(steps: Sequence[Draft], ordered: Sequence[int]) -> None:
