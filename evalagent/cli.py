@@ -342,9 +342,12 @@ def _our_fault(error: BaseException) -> int:
     """Write what happened to a file that the user can send; 70."""
     import tempfile
 
-    with tempfile.NamedTemporaryFile("w", prefix="evalagent-fault-", suffix=".txt", delete=False) as file:
-        file.write(f"evalagent {__version__}, Python {sys.version}\n\n")
-        file.write("".join(traceback.format_exception(error)))
+    told = f"evalagent {__version__}, Python {sys.version}\n\n{''.join(traceback.format_exception(error))}"
     typer.echo(f"evalagent: a fault of ours, not of your agent: {type(error).__name__}: {error}", err=True)
-    typer.echo(f"evalagent: what happened is in {file.name}; please send it with what you called", err=True)
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="evalagent-fault-", suffix=".txt", delete=False) as file:
+            file.write(told)
+        typer.echo(f"evalagent: what happened is in {file.name}; please send it with what you called", err=True)
+    except OSError:  # a full disk may be what happened
+        typer.echo(told, err=True)
     return 70

@@ -96,9 +96,12 @@ def _must_be(path: Path, suite: Path, key: str, *, folder_too: bool = False) -> 
 
 NO_TRACES = frozenset(
     {".md", ".rst", ".html", ".css", ".js", ".ts", ".py", ".pyc", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".ini"}
-    | {".cfg", ".lock", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".sql", ".xml"}
+    | {".cfg", ".lock", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".pdf", ".sql", ".xml", ".duckdb", ".wal"}
 )
 """Endings of files that a folder of traces may hold beside them."""
+SCRATCH = ".traces-"
+"""How the folder begins in which an evaluation lays out what is too large for memory."""
+_NO_FOLDERS = frozenset({".evalagent", ".git", ".venv", "node_modules", "__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,11 @@ def _under(folder: Path) -> list[Input]:
                 found[entry] = "is a link to nothing" if dangling else f"cannot be read: {error.strerror}"
                 continue
             if stat.S_ISDIR(mode):
-                todo.append(entry)
+                if entry.name in _NO_FOLDERS or entry.name.startswith(SCRATCH):
+                    found[entry] = ""
+                    others.add(entry)
+                else:
+                    todo.append(entry)
             elif not stat.S_ISREG(mode):
                 found[entry] = f"is {_kind(mode)}, no file"
             elif own and entry.name in OUTPUTS:
@@ -199,7 +206,7 @@ def _under(folder: Path) -> list[Input]:
                 found[entry] = ""
                 if entry.suffix.lower() in NO_TRACES:
                     others.add(entry)
-    if not found:
+    if not found.keys() - others:
         found[folder] = "the folder holds no file" + (" but those of an earlier evaluation" if passed else "")
     return [Input(str(path), path, found[path], passed_over=path in others) for path in sorted(found)]
 

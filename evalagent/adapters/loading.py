@@ -57,18 +57,19 @@ def load_files(
         first = next(iter(came.rejected), None)
         raise UnreadableInput(f"no span could be read: {_named(first)}" if first else f"no span in {', '.join(paths)}")
     built = rebuilding.rebuild(store, prices=prices)
-    text = "\n".join(_lines(came, built, store, time.monotonic() - began))
+    text = "\n".join(_lines(came, built, store, time.monotonic() - began, raw))
     return Loaded(text, 3 if came.rejected and not allow_rejected else 0)
 
 
-def _lines(came: IntakeReceipt, built: RebuildReceipt, store: TraceStore, seconds: float) -> Iterator[str]:
+def _lines(came: IntakeReceipt, built: RebuildReceipt, store: TraceStore, seconds: float, raw: bool) -> Iterator[str]:
     new = [one for one in came.files if not one.known]
     known = len(came.files) - len(new)
     size = sum(one.bytes for one in new)
     spans, logs = sum(one.spans for one in new), sum(one.log_records for one in new)
     yield f"loaded: {len(new)} files of {_bytes(size)}, {spans} spans, {logs} log records"
     if known:
-        yield f"known: {known} files had been loaded before and changed nothing"
+        kept = "; their bytes were not kept again" if raw else ""
+        yield f"known: {known} files had been loaded before and changed nothing{kept}"
     yield f"built: {built.traces} traces with {built.steps} steps and {built.edges} edges"
     held = store.receipt()
     counts = store.counts()

@@ -20,7 +20,7 @@ from evalagent.adapters.files import Input
 from evalagent.adapters.loading import RAW
 from evalagent.adapters.receiver import FILES, Receiver
 from evalagent.adapters.trace_store import TraceStore
-from evalagent.errors import StoreBusy, UsageError
+from evalagent.errors import EvalAgentError, UsageError
 from evalagent.model import Json
 
 INBOX = "inbox"
@@ -76,8 +76,8 @@ def receive(
     """
     inbox = landing.home / INBOX
     landed = Landed()
-    with _own_folder(inbox) as folder:
-        _load(landing, _left_behind(inbox, folder), landed, say)
+    with _own_folder(inbox) as folder, contextlib.ExitStack() as adopted:
+        waiting = _load(landing, _left_behind(inbox, folder, adopted), landed, say)
         receiver = Receiver(
             folder, host, port, (lambda request: request) if landing.raw else None, patterns=landing.patterns
         )
@@ -87,20 +87,25 @@ def receive(
             raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}", key="--port") from error
         say(f"receiving OTLP/HTTP at {receiver.endpoint} (Ctrl-C ends it); point an exporter at it with")
         say(f"  export OTEL_EXPORTER_OTLP_ENDPOINT={receiver.endpoint} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
-        waiting: list[Path] = []
         try:
             while not stop.wait(every_s):
-                waiting = _load(landing, [*waiting, *receiver.cut()], landed, say)
+                waiting = _load(landing, [*waiting, *_cut(receiver, say)], landed, say)
         finally:
             receiver.stop()
         waiting += [path for name in FILES.values() if (path := folder / name).exists()]
         waiting = _load(landing, waiting, landed, say)
         if waiting:
-            say(
-                f"{len(waiting)} files are not loaded yet and stay in {folder}; the next `evalagent receive` loads them"
-            )
+            say(f"{len(waiting)} files are not loaded yet and stay in {inbox}; the next `evalagent receive` loads them")
         landed.waiting, landed.refused = len(waiting), dict(receiver.refused)
     return landed
+
+
+def _cut(receiver: Receiver, say: Callable[[str], None]) -> tuple[Path, ...]:
+    try:
+        return receiver.cut()
+    except OSError as error:  # what came is in the file still, and is cut off the next time
+        say(f"not loaded yet: {error.strerror}")
+        return ()
 
 
 @contextlib.contextmanager
@@ -117,8 +122,8 @@ def _own_folder(inbox: Path) -> Iterator[Path]:
         _remove_empty(folder)
 
 
-def _left_behind(inbox: Path, own: Path) -> list[Path]:
-    """The files of processes that are no more, oldest first."""
+def _left_behind(inbox: Path, own: Path, until_end: contextlib.ExitStack) -> list[Path]:
+    """The files of processes that are no more, oldest first; they are this process's own from now on."""
     found: list[Path] = []
     for folder in sorted(inbox.iterdir()):
         if folder == own or not folder.is_dir():
@@ -126,13 +131,11 @@ def _left_behind(inbox: Path, own: Path) -> list[Path]:
         lock = FileLock(folder / "lock")
         try:
             lock.acquire(timeout=0)
-        except Timeout:
+        except (Timeout, OSError):  # alive, or taken and removed by another one meanwhile
             continue
-        lock.release()
-        files = sorted(folder.glob("*.jsonl"))
-        found += files
-        if not files:
-            _remove_empty(folder)
+        until_end.callback(_remove_empty, folder)
+        until_end.callback(lock.release)
+        found += sorted(folder.glob("*.jsonl"))
     return found
 
 
@@ -153,14 +156,11 @@ def _load(landing: Landing, files: Sequence[Path], landed: Landed, say: Callable
         raw = landing.home / RAW if landing.raw else None
         came = intake.load(store, inputs, patterns=landing.patterns, raw=raw)
         built = rebuilding.rebuild(store, prices=landing.prices)
-    except StoreBusy as error:
+    except EvalAgentError as error:  # a busy store, a full disk: what was answered is in the inbox and is tried again
         say(f"not loaded yet: {error}")
         return list(files)
     for path in files:
-        path.unlink()
-    for folder in {path.parent for path in files}:
-        if not _alive(folder):
-            _remove_empty(folder)
+        path.unlink(missing_ok=True)
     landed.spans += came.spans_in
     landed.log_records += came.logs_in
     landed.rejected += len(came.rejected)
@@ -169,13 +169,3 @@ def _load(landing: Landing, files: Sequence[Path], landed: Landed, say: Callable
     for piece in came.rejected[:5]:
         say(f"  rejected: {piece.file}:{piece.line}: {piece.reason}")
     return []
-
-
-def _alive(folder: Path) -> bool:
-    lock = FileLock(folder / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    lock.release()
-    return False

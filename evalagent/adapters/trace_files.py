@@ -1,5 +1,6 @@
 """`evalagent evaluate`: traces from files, judged, and the output folder written. No run of an agent, no store."""
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -58,7 +59,7 @@ def evaluate(
     unasked = None if model else asking.NO_MODEL if judge == "rules" else asking.NOT_ASKED
     terms = Terms(judge, unasked, suite, tuple(cases), CASE)
     prices = load_prices(suite, folder) if suite and folder else None
-    with trace_sources.opened(inputs, patterns, format, prices, out) as source, _Content() as kept:
+    with trace_sources.opened(inputs, patterns, format, prices, out) as source, _Content(out) as kept:
         if not source.spans_in:
             raise _unreadable(source, title, judge, out)
         told = _judge_all(source, terms, asked, settings.judge_concurrency, kept)
@@ -89,8 +90,9 @@ class _Told:
 class _Content:
     """What was said in traces that are too many for memory: the lines of steps.jsonl, and the traces themselves."""
 
-    def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._file: IO[bytes] | None = None
         self._steps: dict[str, tuple[int, int]] = {}
         self._whole: dict[str, tuple[int, int]] = {}
 
@@ -98,13 +100,25 @@ class _Content:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def add(self, sitting: Sitting) -> None:
-        for places, parts in ((self._steps, sitting.steps), (self._whole, sitting.whole)):
-            for trace_id, data in parts.items():
-                places[trace_id] = (self._file.seek(0, os.SEEK_END), len(data))
-                self._file.write(data)
+        """UsageError if the disk of --out is full."""
+        if not sitting.steps and not sitting.whole:
+            return
+        try:
+            if self._file is None:
+                self._out.mkdir(parents=True, exist_ok=True)
+                self._file = tempfile.TemporaryFile(dir=self._out)  # noqa: SIM115 - closed in __exit__
+            for places, parts in ((self._steps, sitting.steps), (self._whole, sitting.whole)):
+                for trace_id, data in parts.items():
+                    places[trace_id] = (self._file.seek(0, os.SEEK_END), len(data))
+                    self._file.write(data)
+            self._file.flush()
+        except OSError as error:
+            raise UsageError(f"cannot be written: {error.strerror}", file=shown(self._out)) from error
 
     def steps(self) -> Iterator[bytes]:
         """The lines of steps.jsonl, trace by trace in order of their ids."""
@@ -117,6 +131,8 @@ class _Content:
         return {trace_id: trace for trace_id, trace in found.items() if trace is not None}
 
     def _at(self, start: int, size: int) -> bytes:
+        if self._file is None:
+            return b""
         self._file.seek(start)
         return self._file.read(size)
 

@@ -2,13 +2,15 @@
 that their size does not matter; a trace store is read as it is. What is said of the traces is the same."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from evalagent.adapters.files import STANDARD_INPUT, Input, content, shown
+from evalagent.adapters import folders
+from evalagent.adapters.files import SCRATCH, STANDARD_INPUT, Input, content, shown
 from evalagent.adapters.garbage import uncollected
 from evalagent.errors import UsageError
 from evalagent.model import Json, Rejected, Trace
@@ -150,7 +152,7 @@ def opened(
 
     UsageError if an input that was named cannot be read, or a trace store is given beside other inputs.
     """
-    stored = [one for one in inputs if one.path is not None and _is_store(one.path)]
+    stored = [one for one in inputs if one.named and one.path is not None and _is_store(one.path)]
     if stored:
         if len(inputs) > 1:
             raise UsageError("a trace store is evaluated by itself; give no other PATH", file=stored[0].name)
@@ -164,8 +166,28 @@ def opened(
     from evalagent.adapters.trace_store import TraceStore
 
     scratch.mkdir(parents=True, exist_ok=True)
+    sweep(scratch)
     with TraceStore.temporary(scratch) as store:
         yield Spooled(store, intake.load(store, inputs, format=format, patterns=patterns), prices)
+
+
+def sweep(scratch: Path) -> None:
+    """Remove what evaluations that were killed left in their --out folder."""
+    for left in scratch.glob(f"{SCRATCH}*"):
+        number = left.name.removeprefix(SCRATCH).split("-")[0]
+        if number.isdecimal() and not _runs(int(number)):
+            with contextlib.suppress(OSError):
+                folders.remove(left)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _is_store(path: Path) -> bool:

@@ -5,6 +5,7 @@ It is a truth of its own: the files that it was loaded from may go.
 """
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import duckdb
 
 from evalagent.adapters.arrow import Table, arrow
 from evalagent.adapters.database import WAIT_S
+from evalagent.adapters.files import SCRATCH
 from evalagent.adapters.store import traces_database
 from evalagent.model import Json
 
@@ -35,7 +37,7 @@ class TraceStore:
     @contextlib.contextmanager
     def temporary(cls, folder: Path) -> Iterator["TraceStore"]:
         """A store below a folder that is there, removed when the block ends. It takes every file as if it were new."""
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".traces-") as place:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f"{SCRATCH}{os.getpid()}-") as place:
             yield cls(Path(place), remembers=False)
 
     @contextlib.contextmanager
@@ -111,7 +113,8 @@ def _as_source(connection: duckdb.DuckDBPyConnection, rows: Table) -> Iterator[s
     try:
         yield "incoming"
     finally:
-        connection.unregister("incoming")
+        with contextlib.suppress(duckdb.Error):  # it cannot be where the insert failed, of which is told already
+            connection.unregister("incoming")
 
 
 def one(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any] | None = None) -> Any:

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 from evalagent.model import Event, Json, Link, LogRecord, Span
 from evalagent.traces.clean_texts import TAIL, WORTH, CleanTexts
+from evalagent.traces.command_lines import COMMAND_KEYS, mask_command, mask_commands
 from evalagent.traces.secret_forms import mask_text
 from evalagent.traces.secret_names import holds_numbers, mark, names_a_secret, seal
 from evalagent.traces.secret_signs import REACH, may_hold_a_secret
@@ -51,6 +52,8 @@ class _Masker:
         self.resource: Mapping[str, Json] = {}
         """The last one that was clean: most spans share theirs."""
         self.objects: dict[tuple[str, ...], bool | None] = {}
+        self.started: tuple[Mapping[str, Json], Mapping[str, Json]] = ({}, {})
+        """The last resource, and it with its command line masked."""
 
     # --- most values: nothing to mask, found out at once for many texts together ---
 
@@ -98,15 +101,21 @@ class _Masker:
                 self.objects[keys] = known
         if known is None:
             named = value.get("key", value.get("name"))
-            return not (type(named) is str and names_a_secret(named))
+            return not (type(named) is str and (names_a_secret(named) or named in COMMAND_KEYS))
         return bool(known)
+
+    def commands(self, resource: Mapping[str, Json]) -> Mapping[str, Json]:
+        """A resource with the secrets of its command line masked."""
+        if self.started[0] is not resource:
+            self.started = (resource, mask_commands(resource))
+        return self.started[1]
 
     def span_is_clean(self, span: Span) -> bool:
         """Whether nothing of a span has to be masked. False: something may have to be."""
         if not self._harmless(span.attributes):
             return False
         own = bool(self.own)
-        texts = [span.name, span.status_message]
+        texts = [span.name, span.status_message, span.scope, span.scope_version]
         known = self.histories.of(span.trace_id)
         fresh: dict[str, str] = {}
         grown = 0
@@ -166,6 +175,9 @@ class _Masker:
         changed = False
         for key, old in value.items():
             name = self.text(key)
+            if key == "value" and named in COMMAND_KEYS:
+                old = mask_command(old)
+                changed = changed or old is not value[key]
             told = pair if pair and key == "value" else key
             if names_a_secret(told) and not (key == "token" and "logprob" in value):
                 new = self._sealed(old, holds_numbers(told), depth + 1)
@@ -241,19 +253,26 @@ def mask(value: Json, patterns: Sequence[str] = ()) -> Json:
 
 
 def mask_span(span: Span, patterns: Sequence[str] = ()) -> Span:
-    """The span with the secrets masked in its name, status, attributes, events, links and resource."""
+    """The span with the secrets masked in its name, status, attributes, events, links, scope and resource."""
     masker = _masker(tuple(patterns))
+    started, attributes = masker.commands(span.resource), mask_commands(span.attributes)
+    if started is not span.resource or attributes is not span.attributes:
+        span = replace(span, resource=started, attributes=attributes)
     if masker.span_is_clean(span):
         return span
     attributes, resource = masker.value(span.attributes), masker.value(span.resource)
     name, message = masker.text(span.name), masker.text(span.status_message)
+    scope, version = masker.text(span.scope), masker.text(span.scope_version)
     events = tuple(_event(event, masker.value) for event in span.events)
     links = tuple(_link(link, masker.value) for link in span.links)
     same = attributes is span.attributes and resource is span.resource and name == span.name
+    same = same and scope == span.scope and version == span.scope_version
     if same and message == span.status_message and events == span.events and links == span.links:
         return span
     return replace(
         span,
+        scope=scope,
+        scope_version=version,
         attributes=attributes,
         resource=resource,
         name=name,
@@ -264,15 +283,15 @@ def mask_span(span: Span, patterns: Sequence[str] = ()) -> Span:
 
 
 def mask_log(log: LogRecord, patterns: Sequence[str] = ()) -> LogRecord:
-    """The log record with the secrets masked in its body and attributes."""
+    """The log record with the secrets masked in its name, body and attributes."""
     masker = _masker(tuple(patterns))
     texts: list[str] = []
-    if masker.gather([log.body, log.attributes], texts, -1) and masker.clean(texts):
+    if masker.gather([log.event_name, log.body, log.attributes], texts, -1) and masker.clean(texts):
         return log
-    body, attributes = masker.value(log.body), masker.value(log.attributes)
-    if body is log.body and attributes is log.attributes:
+    body, attributes, name = masker.value(log.body), masker.value(log.attributes), masker.text(log.event_name)
+    if body is log.body and attributes is log.attributes and name == log.event_name:
         return log
-    return replace(log, body=body, attributes=attributes)
+    return replace(log, body=body, attributes=attributes, event_name=name)
 
 
 def _event(event: Event, value: Callable[[Json], Json]) -> Event:

@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +87,26 @@ def test_a_store_is_evaluated_by_itself(mixed: Path, tmp_path: Path) -> None:
     shutil.copy(store.path, other)
     with pytest.raises(UsageError, match="no trace store"):
         evaluate([str(other)], tmp_path / "out", Settings(), judge="rules")
+
+
+def test_a_folder_may_hold_a_store_a_pipe_and_what_a_killed_evaluation_left(
+    mixed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, out = tmp_path / "work", tmp_path / "work" / "out"
+    (folder / ".evalagent").mkdir(parents=True)
+    shutil.copy(TRACES / "readers" / "renewal.otlp.jsonl", folder)
+    store = TraceStore(folder / ".evalagent")
+    intake.load(store, find_inputs([str(folder / "renewal.otlp.jsonl")]), workers=0)
+    shutil.copy(store.path, folder / "traces.duckdb")
+    os.mkfifo(folder / "pipe")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = out / f".traces-{dead.pid}-abc"
+    left.mkdir(parents=True)
+    shutil.copy(store.path, left)
+    monkeypatch.setattr(trace_sources, "SPOOLED_ABOVE", -1)
+    record = evaluate([str(folder)], out, Settings(), judge="rules", allow_rejected=True)
+    assert len(record.traces) == 1
+    assert [piece["reason"] for piece in record.receipt["rejected"]] == ["is a pipe, no file"]
+    assert {Path(name).name for name in record.receipt["passed_over"]} == {".evalagent", "traces.duckdb", left.name}
+    assert not left.exists()
