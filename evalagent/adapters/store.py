@@ -19,25 +19,31 @@ from evalagent.errors import Terminal, UsageError
 TABLES = ("runs", "trials", "spans", "steps", "edges", "findings", "verdicts", "attributions", "outcomes")
 TRACES = "traces.duckdb"
 """The file of the trace store, beside the warehouse."""
+WAREHOUSE_SCHEMA = 1
+"""Number of schema.sql: a change of its tables or views is a new number."""
+TRACES_SCHEMA = 1
+"""Number of trace_schema.sql, likewise."""
 
 
 class Store:
     """The warehouse of one home; opened anew for each use."""
 
     def __init__(self, home: Path, wait_s: float = WAIT_S) -> None:
-        self._database = Database(
+        self.database = Database(
             home / "warehouse.duckdb",
             "schema.sql",
+            WAREHOUSE_SCHEMA,
             later="then try again; `evalagent store rebuild` loads the runs that are missing",
             mended="move it away and `evalagent store rebuild`",
+            renewed="`evalagent store rebuild` makes it anew from the run folders",
             wait_s=wait_s,
         )
-        self.path = self._database.path
+        self.path = self.database.path
         self._traces = traces_database(home, wait_s)
 
     def connection(self, *, read_only: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """The database with its schema, held alone until the block ends: see `Database.connection`."""
-        return self._database.connection(read_only=read_only)
+        return self.database.connection(read_only=read_only)
 
     def load(self, folder: Path) -> dict[str, int]:
         """Put a run folder's rows in place of whatever the store holds of that run; rows per table."""
@@ -68,8 +74,8 @@ class Store:
         for those that cannot be."""
         loaded: dict[str, int] = {}
         failed: list[str] = []
-        with self._database.alone():
-            self._database.remove()
+        with self.database.alone():
+            self.database.remove()
             for told in sorted((home / "runs").glob("*/run.json")):
                 try:
                     loaded[told.parent.name] = sum(self.load(told.parent).values())
@@ -110,9 +116,11 @@ def traces_database(home: Path, wait_s: float = WAIT_S) -> Database:
     return Database(
         home / TRACES,
         "trace_schema.sql",
+        TRACES_SCHEMA,
         row_group=8192,  # rows of some kilobytes: what is held in memory at once
         later="then try again",
         mended="move it away and load the files again",
+        renewed="move it away and load the files again",
         wait_s=wait_s,
     )
 

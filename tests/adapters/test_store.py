@@ -1,5 +1,6 @@
 """The warehouse: loading twice changes nothing, one writer at a time, and the holder is named."""
 
+import hashlib
 import multiprocessing
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ import duckdb
 import pytest
 
 from evalagent.adapters.files import write_json, write_lines
-from evalagent.adapters.store import Store, write_parquet
+from evalagent.adapters.store import Store, traces_database, write_parquet
 from evalagent.errors import StoreBusy, Terminal, UsageError
 
 
@@ -207,3 +208,35 @@ def test_asking_where_no_store_is_makes_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no store here"):
         Store(tmp_path / "typo").query("SELECT 1")
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_warehouse_of_another_version_is_made_anew_by_a_rebuild(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    folder = a_run(tmp_path)
+    store.load(folder)
+    with store.connection() as connection:
+        connection.execute("UPDATE about SET value = '0'")
+    for use in (lambda: store.load(folder), lambda: store.query("SELECT 1")):
+        with pytest.raises(Terminal, match=r"another version of evalagent \(schema: 0.*`evalagent store rebuild`"):
+            use()
+    store.rebuild(tmp_path)
+    assert store.query("SELECT count(*) FROM runs")[1] == [(1,)]
+
+
+def test_a_column_that_is_missing_all_the_same_is_another_version_and_no_fault_of_ours(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    folder = a_run(tmp_path)
+    store.load(folder)
+    with store.connection() as connection:
+        connection.execute("ALTER TABLE trials DROP COLUMN cost_usd")
+        connection.execute("ALTER TABLE runs DROP COLUMN judge")
+    with pytest.raises(Terminal, match="another version"):
+        store.load(folder)
+
+
+def test_a_changed_schema_has_a_new_number(tmp_path: Path) -> None:
+    # what differs here needs a new WAREHOUSE_SCHEMA or TRACES_SCHEMA, and then its digest here
+    digests = {}
+    for name, database in (("warehouse", Store(tmp_path).database), ("traces", traces_database(tmp_path))):
+        digests[name] = (database.version, hashlib.sha256(repr(database.expected()).encode()).hexdigest()[:16])
+    assert digests == {"warehouse": (1, "3c9a2ded92fabe8a"), "traces": (1, "5933c11d21db26b2")}

@@ -143,3 +143,55 @@ def test_loading_and_asking_never_imports_pandas(tmp_path: Path) -> None:
         "assert 'duckdb' in sys.modules and 'pandas' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.jsonl"), str(tmp_path)], check=True)
+
+
+def test_a_disk_that_is_full_is_told_as_that_and_the_store_works_again_when_there_is_room(tmp_path: Path) -> None:
+    spans = [chat(n, None, n, n + 1, [said(f"{n} {'question' * 9}", "user")], f"yes {n}") for n in range(1, 1500)]
+    (tmp_path / "a.jsonl").write_bytes(line(spans))
+    home = tmp_path / "home"
+    program = (
+        "import resource, sys; from evalagent.cli import main;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), -1)); main()"
+    )
+
+    def loaded(room: int) -> tuple[int, str]:
+        command = [sys.executable, "-c", program, str(room), "store", "load", str(tmp_path / "a.jsonl")]
+        done = subprocess.run([*command, "--home", str(home)], capture_output=True)
+        return done.returncode, done.stderr.decode()
+
+    told = [loaded(room) for room in (1 << 18, 1 << 19, 3 << 18, 1 << 20)]
+    for code, said_of_it in told:
+        assert code == 0 or (code == 2 and "cannot be written" in said_of_it and "make room" in said_of_it), said_of_it
+    assert told[0][0] == 2
+    assert loaded(1 << 30)[0] == 0
+    assert TraceStore(home).counts()["steps"] == len(spans)
+
+
+def test_a_store_of_another_version_is_told_with_the_way_out(tmp_path: Path) -> None:
+    store = TraceStore(tmp_path)
+    load(store, inputs(tmp_path, [GOOD]))
+    with store.connection() as connection:
+        connection.execute("UPDATE about SET value = '7'")
+    with pytest.raises(Terminal, match=r"another version of evalagent \(schema: 7, this one needs schema 1\); move"):
+        load(store, inputs(tmp_path, [GOOD]))
+    with pytest.raises(Terminal, match="schema: 7"):
+        store.counts()
+    with pytest.raises(Terminal, match="load the files again"):
+        Store(tmp_path).query("SELECT 1")
+
+
+def test_a_store_without_a_version_is_taken_for_this_one_if_its_columns_are_right(tmp_path: Path) -> None:
+    store = TraceStore(tmp_path)
+    load(store, inputs(tmp_path, [GOOD]))
+    with store.connection() as connection:
+        connection.execute("DROP TABLE about")
+    assert store.counts()["spans"] == 2
+    assert Store(tmp_path).query("SELECT count(*) FROM traces.spans")[1] == [(2,)]
+    rebuild(store)
+    with store.connection() as connection:
+        assert connection.execute("FROM about").fetchall() == [("schema", "1")]
+        connection.execute("DROP TABLE about")
+        connection.execute("ALTER TABLE steps DROP COLUMN model")
+    for use in (store.counts, lambda: rebuild(store), lambda: Store(tmp_path).query("SELECT 1")):
+        with pytest.raises(Terminal, match=r"another version of evalagent \(schema: none"):
+            use()
