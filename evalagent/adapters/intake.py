@@ -26,7 +26,7 @@ from evalagent.errors import UsageError
 from evalagent.model import Rejected
 from evalagent.traces import cloudwatch
 from evalagent.traces.masking import mask
-from evalagent.traces.reading import EMPTY_FILE, PieceReader, Reading, why_no_text
+from evalagent.traces.reading import EMPTY_FILE, TOLD_BY, PieceReader, Reading, why_no_text
 
 ALONE_UP_TO = 24 << 20
 """Bytes of input up to which no worker process is worth its start."""
@@ -352,7 +352,7 @@ class _Load:
         for block in blocks:
             head.append(block)
             have += len(block)
-            if have > PIECE:
+            if have > max(PIECE, TOLD_BY):
                 break
         else:
             yield Job(b"".join(kept), 0, True, True, *common)

@@ -19,6 +19,8 @@ NO_TRACE_FILE = "no trace file: neither text nor OTLP protobuf"
 PARQUET_FILE = "a Parquet file: write it as JSON lines first, DuckDB: COPY (FROM 'x.parquet') TO 'x.jsonl'"
 _PARQUET = b"PAR1"
 EMPTY_FILE = "the file is empty"
+TOLD_BY = 4096
+"""Bytes at the beginning of a file that tell whether it is text."""
 _BLANK = b" \t\r\n\0"
 
 
@@ -125,7 +127,7 @@ def why_no_text(content: bytes) -> str:
     """Why this is no text, told by how it begins; empty if it is one."""
     if content[:4] == _PARQUET:
         return PARQUET_FILE
-    binary = b"\0" in content[:4096].strip(b"\0") or content[:4] in (b"%PDF", b"\x89PNG")
+    binary = b"\0" in content[:TOLD_BY].strip(b"\0") or content[:4] in (b"%PDF", b"\x89PNG")
     return NO_TRACE_FILE if binary else ""
 
 
