@@ -35,6 +35,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, large: int, piece: int) -> None:
     monkeypatch.setattr(intake, "LARGE", large)
     monkeypatch.setattr(intake_documents, "LARGE", large)
     monkeypatch.setattr(intake, "PIECE", piece)
+    monkeypatch.setattr(intake, "TOLD_BY", 1)  # these files are small
     monkeypatch.setattr(intake_streams, "_BLOCK", max(piece // 3, 1))
 
 
