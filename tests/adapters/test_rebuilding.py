@@ -62,6 +62,19 @@ SPANS = [
         said("so"),
         trace="15" * 16,
     ),
+    # a call whose answer was read before the tool of another run returned another one
+    chat(16, None, 160, 165, [HELLO], asks(("y1", "find", {"b": 9})), trace="16" * 16, resource=SERVICE),
+    chat(
+        17,
+        None,
+        170,
+        175,
+        [HELLO, asks(("y1", "find", {"b": 9})), answers(("y1", "found"))],
+        said("so"),
+        trace="16" * 16,
+        resource=SERVICE,
+    ),
+    tool(18, None, "find", 900, 910, None, {"b": 9}, "other", trace="17" * 16, resource=SERVICE),
 ]
 TRACES = len({one.trace_id for one in SPANS})
 FULLER = chat(2, 1, 1, 6, [HELLO], said("yes"), trace=A, attributes={"gen_ai.conversation.id": "s", "more": "said"})
