@@ -4,8 +4,8 @@ A transcript becomes one `invoke_agent` span, a `chat` span for each assistant m
 each tool result that stands in it, with the attributes of OpenTelemetry's GenAI conventions 1.37 and later. A
 transcript has no clock: message k takes the k-th millisecond, and results that answer one assistant message begin
 together. These times are an order and nothing else, which the spans' scope (`SCOPE`) tells: steps and traces made of
-them have a start and no end, so no duration is shown. Ids are hashes of the content, so the same transcript gives the same ids in every file; the second time that
-it stands in one file it is another trace.
+them have a start and no end, so no duration is shown. Ids are hashes of the content, so the same transcript gives the
+same ids in every file; the second time that it stands in one file it is another trace.
 """
 
 import hashlib
