@@ -9,12 +9,15 @@ are accepted and dropped. An answer of success means that the line is in the fil
 It listens on loopback unless told otherwise, and has no authentication.
 """
 
+import contextlib
 import json
 import os
 import socketserver
+import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from http.server import ThreadingHTTPServer
 from itertools import islice
@@ -24,17 +27,24 @@ from typing import IO, Literal, Self
 
 import orjson
 
-from evalagent.adapters.receiving import NotStored, Receiving, Refused, Signal
+from evalagent.adapters.receiving import BROKEN_OFF, NotStored, Receiving, Refused, Signal
+from evalagent.adapters.request_bodies import MOST_OBJECTS, Busy, BytesInFlight, TooLarge, check_json
 from evalagent.model import Json
 from evalagent.traces import masking, otlp_protobuf
 from evalagent.traces.documents import Fault, documents
 
 FILES: Mapping[str, str] = {"traces": "traces.jsonl", "logs": "logs.jsonl"}
-LARGEST_BODY = 128 << 20
+LARGEST_BODY = 64 << 20
 """Bytes of a request, before and after unpacking: 512 spans with whole conversations in them are large."""
+IN_FLIGHT = 256 << 20
+"""Bytes, as sent and as unpacked, that all requests together may hold; whoever comes then is asked to come again."""
+SMALL_BODY = 1 << 20
+"""Bytes up to which two requests are read at once; of larger ones one, beside them."""
+QUEUE_S = 8.0
+"""How long a request waits for its turn: exporters give up after ten seconds."""
 MOST_REASONS = 200
 """Reasons for refusal that are counted apart."""
-PATIENCE_S = 10.0
+PATIENCE_S = 3.0
 """How long `stop` waits for requests that are being answered."""
 _LISTS = {"traces": ("resourceSpans", "resource_spans"), "logs": ("resourceLogs", "resource_logs")}
 
@@ -55,9 +65,11 @@ class Receiver:
         *,
         patterns: Sequence[str] = (),
         largest_body: int = LARGEST_BODY,
+        in_flight: int = IN_FLIGHT,
     ) -> None:
         self.folder = folder
         self.largest_body = largest_body
+        self.in_flight = BytesInFlight(max(in_flight, 2 * largest_body))
         self.accepted: Counter[str] = Counter()
         """Requests answered with success, by signal (`traces`, `logs`, `metrics`)."""
         self.refused: Counter[str] = Counter()
@@ -70,6 +82,7 @@ class Receiver:
         self._lock = threading.Lock()
         self._idle = threading.Condition()
         self._busy = 0
+        self._turns = {"small": threading.Semaphore(2), "large": threading.Semaphore(1)}
         self._open = False
         self._cuts = 0
 
@@ -96,7 +109,7 @@ class Receiver:
         if self._server is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._server = _Server((self._host, self._port), partial(Receiving, self))
+        self._server = _Server((self._host, self._port), self)
         self._open = True
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="otlp-receiver", daemon=True
@@ -104,7 +117,10 @@ class Receiver:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer what has begun, then close the files with everything on the disk. Twice is once."""
+        """Answer what has begun, then close the files with everything on the disk. Twice is once.
+
+        What is not done within `PATIENCE_S` is counted as refused: nobody was told that it is kept, and it is not.
+        """
         if self._server is None or self._thread is None:
             return
         self._server.shutdown()
@@ -113,7 +129,8 @@ class Receiver:
         self._server = None
         with self._idle:
             self._open = False
-            self._idle.wait_for(lambda: self._busy == 0, PATIENCE_S)
+            if not self._idle.wait_for(lambda: self._busy == 0, PATIENCE_S):
+                self.refused["not answered before the receiver ended"] += self._busy
         with self._lock:
             for file in self._files.values():
                 os.fsync(file.fileno())
@@ -156,15 +173,37 @@ class Receiver:
             counts[what if what in counts or len(counts) < MOST_REASONS else "other reasons"] += 1
 
     def take(self, signal: Signal, body: bytes, binary: bool) -> tuple[str, ...]:
-        """Store one request; why parts of it were left out. Refused or NotStored if none of it was stored."""
+        """Store one request when it is its turn; why parts of it were left out. Refused, TooLarge, Busy or NotStored if
+        none of it was stored."""
+        with self._turn("small" if len(body) <= SMALL_BODY else "large"):
+            return self._take(signal, body, binary)
+
+    @contextlib.contextmanager
+    def _turn(self, size: Literal["small", "large"]) -> Iterator[None]:
+        """What is parsed takes many times the memory of its text, and the time of all: little of it goes on at once."""
+        deadline = time.monotonic() + QUEUE_S
+        while not self._turns[size].acquire(timeout=0.1):
+            if not self._open:
+                raise NotStored("the receiver has stopped")
+            if time.monotonic() >= deadline:
+                raise Busy("too many requests at once")
+        try:
+            yield
+        finally:
+            self._turns[size].release()
+
+    def _take(self, signal: Signal, body: bytes, binary: bool) -> tuple[str, ...]:
         lost: tuple[str, ...] = ()
         if binary:
             try:
-                decoded = otlp_protobuf.decode(body, signal)
+                decoded = otlp_protobuf.decode(body, signal, most=MOST_OBJECTS)
             except otlp_protobuf.MalformedProtobuf as error:
                 raise Refused(f"no OTLP protobuf: {error}") from error
+            except otlp_protobuf.TooManyMessages as error:
+                raise TooLarge(f"more than {MOST_OBJECTS} messages in it") from error
             request, lost = decoded.request, decoded.lost
         else:
+            check_json(body)
             request = _json_request(signal, body)
         if any(request.get(name) for name in _LISTS[signal]):
             self._append(signal, _line(self._mask(request)))
@@ -202,6 +241,16 @@ class Receiver:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], receiver: Receiver) -> None:
+        self._receiver = receiver
+        super().__init__(address, partial(Receiving, receiver))
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Count what ended a connection: the terminal is not its place."""
+        error = sys.exception()
+        broken = isinstance(error, ConnectionError | TimeoutError)
+        self._receiver.count("refused", BROKEN_OFF if broken else f"a fault of ours ({type(error).__name__})")
 
     def server_bind(self) -> None:
         """Bind without asking the resolver for this machine's name, which can take seconds."""

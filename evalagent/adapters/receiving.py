@@ -1,13 +1,14 @@
 """One connection to the OTLP receiver: HTTP and its limits. What a request holds is the receiver's business."""
 
-import zlib
+import time
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
-import zstandard
+
+from evalagent.adapters.request_bodies import Busy, Damaged, Hold, TooLarge, unpacked
 
 if TYPE_CHECKING:
     from evalagent.adapters.receiver import Receiver
@@ -20,6 +21,22 @@ PATHS: Mapping[str, Signal | Literal["metrics"]] = {
 }
 DISCARDED = 512 << 20
 """Bytes of a body over the limit that are still taken off the wire, so that its sender hears the answer."""
+
+BODY_S = 120.0
+"""Seconds within which a body has to come."""
+BROKEN_OFF = "the connection broke off"
+AGAIN_S = 2
+"""Seconds after which whoever came too early is asked to come again."""
+_NO_HTTP: Mapping[int, str] = {
+    400: "this is no HTTP request",
+    408: "the request did not come in time",
+    414: "the path is too long",
+    431: "the headers are too many or too long",
+    501: "only GET and POST are answered",
+    505: "only HTTP/1.0 and HTTP/1.1 are spoken",
+}
+_CODES: Mapping[int, int] = {503: 14, 500: 13, 413: 8, 404: 5, 501: 12}
+"""Codes of google.rpc.Status; 3 for a request that is wrong."""
 
 
 class Refused(ValueError):
@@ -67,17 +84,26 @@ class Receiving(BaseHTTPRequestHandler):
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, b"", "text/plain")
             return
         try:
-            self._export()
+            with Hold(self.receiver.in_flight) as hold:
+                self._export(hold)
         except (TimeoutError, ConnectionError):
-            self.receiver.count("refused", "the connection broke off")
+            self.receiver.count("refused", BROKEN_OFF)
             self.close_connection = True
         finally:
             self.receiver.end()
 
-    def _export(self) -> None:
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What is no request gets the same kind of answer; none of it is repeated."""
+        self.close_connection = True
+        if self.request_version in ("", "HTTP/0.9"):  # or no status would be sent
+            self.request_version = "HTTP/1.0"
+        status = HTTPStatus(code)
+        self._failure(status, _NO_HTTP.get(code, status.phrase), False)
+
+    def _export(self, hold: Hold) -> None:
         binary = False
         try:
-            sent = self._body()
+            sent = self._body(hold)
             signal = PATHS.get(self.path.split("?")[0].rstrip("/"))
             if signal is None:
                 raise _Answer(HTTPStatus.NOT_FOUND, f"only {', '.join(PATHS)} are received")
@@ -85,7 +111,8 @@ class Receiving(BaseHTTPRequestHandler):
             if kind not in ("application/x-protobuf", "application/json"):
                 raise _Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "application/x-protobuf or application/json is taken")
             binary = kind == "application/x-protobuf"
-            body = self._unpacked(sent)
+            body = self._unpacked(sent, hold)
+            del sent
             lost: tuple[str, ...] = ()
             if signal != "metrics":
                 lost = self.receiver.take(signal, body, binary)
@@ -94,20 +121,28 @@ class Receiving(BaseHTTPRequestHandler):
             self._success(binary, name, lost)
         except Refused as error:
             self._failure(HTTPStatus.BAD_REQUEST, str(error), binary)
-        except NotStored as error:
+        except (NotStored, Busy) as error:
             self._failure(HTTPStatus.SERVICE_UNAVAILABLE, str(error), binary)
+        except TooLarge as error:
+            self._failure(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, str(error), binary)
+        except Damaged as error:
+            self._failure(HTTPStatus.BAD_REQUEST, str(error), binary)
         except _Answer as answer:
             self._failure(answer.status, answer.reason, binary)
+        except (TimeoutError, ConnectionError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the sender hears of it, and it is counted
+            self._failure(HTTPStatus.INTERNAL_SERVER_ERROR, f"a fault of ours ({type(error).__name__})", binary)
 
     # --- in ------------------------------------------------------------------------------------------
 
-    def _body(self) -> bytes:
+    def _body(self, hold: Hold) -> bytes:
         """The body as it was sent. What was left unread after an error ends with the connection."""
         most = self.receiver.largest_body
         if "Transfer-Encoding" in self.headers:
             if self.headers["Transfer-Encoding"].strip().lower() != "chunked":
                 raise self._broken(HTTPStatus.NOT_IMPLEMENTED, "no transfer encoding but chunked is taken")
-            return self._chunks(most)
+            return self._chunks(most, hold)
         length = self.headers.get("Content-Length", "").strip()
         if not (length.isascii() and length.isdecimal()):
             raise self._broken(HTTPStatus.LENGTH_REQUIRED, "a Content-Length or chunks are needed")
@@ -115,20 +150,39 @@ class Receiving(BaseHTTPRequestHandler):
             if len(length) <= 15 and int(length) <= DISCARDED:
                 self._discard(int(length))  # a sender in the middle of sending would not hear the answer
             raise self._too_large(most)
-        return self._exactly(int(length))
+        body = bytearray()  # not a list: pieces of a byte or two would take many times their size
+        self._append(body, int(length), hold, time.monotonic() + BODY_S)
+        return bytes(body)
 
-    def _exactly(self, size: int) -> bytes:
-        body = self.rfile.read(size)
-        if len(body) < size:
+    def _append(self, body: bytearray, size: int, hold: Hold, deadline: float) -> None:
+        """So many bytes more, held as they come, so that a mere claim costs nobody anything."""
+        while size > 0:
+            piece = self._some(size, deadline)
+            size -= len(piece)
+            try:
+                hold.more(len(piece))
+            except Busy:
+                body.clear()
+                self._discard(size)
+                raise
+            body += piece
+
+    def _some(self, most: int, deadline: float) -> bytes:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the body did not come in time")
+        piece = self.rfile.read1(min(most, 1 << 18))
+        if not piece:
             raise ConnectionError("the body ended too early")
-        return body
+        return piece
 
     def _discard(self, size: int) -> None:
+        deadline = time.monotonic() + BODY_S
         while size > 0:
-            size -= len(self._exactly(min(size, 1 << 20)))
+            size -= len(self._some(size, deadline))
 
-    def _chunks(self, most: int) -> bytes:
-        pieces, size = [], 0
+    def _chunks(self, most: int, hold: Hold) -> bytes:
+        body = bytearray()
+        size, deadline = 0, time.monotonic() + BODY_S
         while True:
             head = self.rfile.readline(256).split(b";")[0].strip()
             try:
@@ -142,34 +196,25 @@ class Receiving(BaseHTTPRequestHandler):
                 raise self._too_large(most)
             if length == 0:
                 break
-            pieces.append(self._exactly(length))
+            try:
+                self._append(body, length, hold, deadline)
+            except Busy as error:
+                raise self._broken(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
             if self.rfile.readline(256).strip():
                 raise self._broken(HTTPStatus.BAD_REQUEST, "a chunk longer than its size")
         for _ in range(64):  # trailers, which nothing here needs
             if not self.rfile.readline(1024).strip():
-                return b"".join(pieces)
+                return bytes(body)
         raise self._broken(HTTPStatus.BAD_REQUEST, "too many trailers")
 
-    def _unpacked(self, body: bytes) -> bytes:
+    def _unpacked(self, body: bytes, hold: Hold) -> bytes:
         encoding = self.headers.get("Content-Encoding", "identity").strip().lower()
-        most = self.receiver.largest_body
-        try:
-            if encoding in ("", "identity"):
-                return body
-            if encoding == "gzip":
-                unpacked = zlib.decompressobj(wbits=31)
-                found = unpacked.decompress(body, most + 1)
-                if len(found) <= most and not unpacked.eof:
-                    raise _Answer(HTTPStatus.BAD_REQUEST, "the gzip data ends too early")
-            elif encoding == "zstd":
-                with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(body) as reader:
-                    found = reader.read(most + 1)
-            else:
-                raise _Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "no content encoding but gzip and zstd is taken")
-        except (zlib.error, zstandard.ZstdError) as error:
-            raise _Answer(HTTPStatus.BAD_REQUEST, f"damaged {encoding} data") from error
-        if len(found) > most:
-            raise _Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {most} bytes when unpacked")
+        if encoding in ("", "identity"):
+            return body
+        if encoding not in ("gzip", "zstd"):
+            raise _Answer(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "no content encoding but gzip and zstd is taken")
+        found = unpacked(body, encoding, self.receiver.largest_body, hold)
+        hold.less(len(body))
         return found
 
     def _too_large(self, most: int) -> _Answer:
@@ -193,7 +238,7 @@ class Receiving(BaseHTTPRequestHandler):
     def _failure(self, status: HTTPStatus, reason: str, binary: bool) -> None:
         """A google.rpc.Status, in the encoding of the request."""
         self.receiver.count("refused", reason)
-        code = 14 if status is HTTPStatus.SERVICE_UNAVAILABLE else 3
+        code = _CODES.get(status, 3)
         if binary:
             said = reason.encode("utf-8", "replace")[:500]
             self._send(status, _field(1, code) + _field(2, said), "application/x-protobuf")
@@ -204,10 +249,13 @@ class Receiving(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            self.send_header("Retry-After", str(AGAIN_S))
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
 
 def _varint(number: int) -> bytes:

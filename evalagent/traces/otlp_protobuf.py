@@ -8,6 +8,7 @@ base64. Unknown fields are passed over. 64-bit numbers are written as text, as p
 import base64
 import math
 import struct
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -32,9 +33,21 @@ class MalformedProtobuf(ValueError):
     """The bytes are no protobuf message of this kind."""
 
 
-def decode(data: bytes, signal: Literal["traces", "logs"]) -> Decoded:
-    """An export request of one signal. Raises MalformedProtobuf if even its frame cannot be read."""
-    lost: list[str] = []
+class TooManyMessages(ValueError):
+    """More messages in one another than the caller takes."""
+
+
+class _Lost(list[str]):
+    """Why parts are missing, and how many messages may still come."""
+
+    left = sys.maxsize
+
+
+def decode(data: bytes, signal: Literal["traces", "logs"], *, most: int = sys.maxsize) -> Decoded:
+    """An export request of one signal. MalformedProtobuf if even its frame cannot be read; TooManyMessages if there are
+    more than `most` messages in it, values and attributes included."""
+    lost = _Lost()
+    lost.left = most
     return Decoded(_message(data, 0, len(data), signal, 0, lost), tuple(lost))
 
 
@@ -73,7 +86,10 @@ def fields(data: bytes, position: int, end: int) -> Iterator[tuple[int, int, int
         position += length
 
 
-def _message(data: bytes, start: int, end: int, kind: str, depth: int, lost: list[str]) -> dict[str, Json]:
+def _message(data: bytes, start: int, end: int, kind: str, depth: int, lost: _Lost) -> dict[str, Json]:
+    lost.left -= 1
+    if lost.left < 0:
+        raise TooManyMessages
     known = MESSAGES[kind]
     found: dict[str, Json] = dict(ALWAYS.get(kind, ()))
     for number, wire, value, stop in fields(data, start, end):
@@ -100,7 +116,7 @@ def _message(data: bytes, start: int, end: int, kind: str, depth: int, lost: lis
     return found
 
 
-def _value(data: bytes, value: int, stop: int, kind: str, depth: int, lost: list[str]) -> Json:
+def _value(data: bytes, value: int, stop: int, kind: str, depth: int, lost: _Lost) -> Json:
     if kind == "text":
         return data[value:stop].decode("utf-8", "replace")
     if kind == "any_value":

@@ -4,7 +4,9 @@ import gzip
 import http.client
 import json
 import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -346,3 +348,133 @@ def test_nothing_is_lost_between_two_cuts_however_many_send(receiver: Receiver) 
     cut += receiver.cut()
     names = [span.name for path in cut for span in read(path.read_bytes(), path.name).spans]
     assert sorted(names) == sorted(f"{number}.{n}" for number in range(4) for n in range(20))
+
+
+def test_packed_bodies_of_many_members_are_read_whole(receiver: Receiver) -> None:
+    body = json.dumps(request("one", text="words " * 50_000)).encode()
+    half = len(body) // 2
+    packed = gzip.compress(body[:half]) + gzip.compress(body[half:]) + b"\0" * 100
+    assert post(receiver, packed, Content_Encoding="gzip")[0] == 200
+    framed = zstandard.compress(body[:half]) + zstandard.compress(body[half:])
+    assert post(receiver, framed, Content_Encoding="zstd")[0] == 200
+    assert kept(receiver) == [request("one", text="words " * 50_000)] * 2
+    assert post(receiver, zstandard.compress(body)[:-5], Content_Encoding="zstd")[0] == 400
+    assert post(receiver, gzip.compress(b"") * 1001, Content_Encoding="gzip")[0] == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "reason"),
+    [
+        (gzip.compress(bytes(20 << 20)), {"Content_Encoding": "gzip"}, b"500 times its size"),
+        (zstandard.compress(bytes(20 << 20)), {"Content_Encoding": "zstd"}, b"2000 times its size"),
+        (b'{"resourceSpans":[' + b"{}," * 2_000_000 + b"{}]}", {}, b"more than 2000000 objects"),
+        (b"\n\0" * 2_000_000, {"kind": "application/x-protobuf"}, b"more than 2000000 messages"),
+    ],
+)
+def test_what_is_out_of_proportion_is_refused(
+    receiver: Receiver, body: bytes, headers: dict[str, str], reason: bytes
+) -> None:
+    status, answer = post(receiver, body, **headers)
+    assert status == 413
+    assert reason in answer
+
+
+def test_beyond_the_bytes_in_flight_others_are_asked_to_come_again(tmp_path: Path) -> None:
+    size = 3_000_000
+    head = b"POST /v1/traces HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    with Receiver(tmp_path, largest_body=size, in_flight=2 * size) as receiver:
+        address = urlsplit(receiver.endpoint).netloc.split(":")
+        with socket.create_connection(address) as one, socket.create_connection(address) as two:
+            for slow in (one, two):
+                slow.sendall(head % size + b" " * (size - 1))
+            deadline = time.monotonic() + 10
+            while receiver.in_flight.held < 2 * size - 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            connection = http.client.HTTPConnection(":".join(address), timeout=20)
+            connection.request("POST", "/v1/traces", json.dumps(request()), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+            assert json.loads(answer.read())["code"] == 14
+            connection.close()
+        while receiver.in_flight.held and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert receiver.in_flight.held == 0
+        assert post(receiver, json.dumps(request()).encode())[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/9.9\r\n\r\n", 505),
+        (b"GET /" + b"a" * 70_000, 414),
+        (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n", 431),
+        (b"PUT /sk-ant-api03-x HTTP/1.1\r\n\r\n", 501),
+    ],
+)
+def test_what_is_no_request_is_answered_as_status_and_not_repeated(
+    receiver: Receiver, sent: bytes, status: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_connection(urlsplit(receiver.endpoint).netloc.split(":")) as raw:
+        raw.sendall(sent)
+        found = b""
+        while part := raw.recv(4096):
+            found += part
+    head, _, body = found.partition(b"\r\n\r\n")
+    assert head.split()[1] == str(status).encode()
+    assert json.loads(body).keys() == {"code", "message"}
+    assert not any("sk-ant" in reason for reason in receiver.refused)
+    assert sum(receiver.refused.values()) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_fault_of_ours_is_told_and_counted_and_nothing_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(value: Json) -> Json:
+        raise ZeroDivisionError("secret")
+
+    with Receiver(tmp_path, mask=broken) as receiver:
+        status, answer = post(receiver, json.dumps(request()).encode())
+        assert (status, json.loads(answer)["code"]) == (500, 13)
+        assert dict(receiver.refused) == {"a fault of ours (ZeroDivisionError)": 1}
+        linger = struct.pack("ii", 1, 0)
+        with socket.create_connection(urlsplit(receiver.endpoint).netloc.split(":")) as raw:
+            raw.sendall(b"GET /healthz HT")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)  # closed with a reset
+        deadline = time.monotonic() + 10
+        while sum(receiver.refused.values()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert receiver.refused["the connection broke off"] == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def test_small_requests_get_through_while_a_large_one_is_worked_on_and_the_end_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(value: Json) -> Json:
+        if len(value["resourceSpans"]) > 1:
+            begun.set()
+            ended.wait(60)
+        return value
+
+    large = json.dumps({"resourceSpans": request("large")["resourceSpans"] * 9000}).encode()
+    receiver = Receiver(tmp_path, mask=slow)
+    receiver.start()
+    heard: list[tuple[int, bytes]] = []
+    senders = [threading.Thread(target=lambda: heard.append(post(receiver, large))) for _ in range(3)]
+    for sender in senders:
+        sender.start()
+    assert begun.wait(20)
+    assert post(receiver, json.dumps(request("small")).encode())[0] == 200
+    before = time.monotonic()
+    receiver.stop()
+    assert time.monotonic() - before < 8
+    ended.set()
+    for sender in senders:
+        sender.join()
+    assert receiver.refused["not answered before the receiver ended"] == 1
+    assert [status for status, _ in heard] == [503] * 3
+    assert kept(receiver) == [request("small")]
