@@ -215,6 +215,8 @@ class Database:
         first = _first(error)
         if any(sign in str(first) for sign in _NO_SPACE):
             return self._unwritten(reason(first))
+        if isinstance(first, duckdb.OutOfMemoryException):
+            return Terminal(f"{self.path}: {reason(first)}; nothing of this is kept, the store is as it was before")
         return Terminal(f"{self.path} cannot be used ({reason(first)}); {self._mended}")
 
     def _unwritten(self, why: str) -> UsageError:
