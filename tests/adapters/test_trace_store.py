@@ -195,3 +195,11 @@ def test_a_store_without_a_version_is_taken_for_this_one_if_its_columns_are_righ
     for use in (store.counts, lambda: rebuild(store), lambda: Store(tmp_path).query("SELECT 1")):
         with pytest.raises(Terminal, match=r"another version of evalagent \(schema: none"):
             use()
+
+
+def test_many_long_spans_that_come_again_stay_within_the_stores_memory(tmp_path: Path) -> None:
+    spans = [chat(n, None, n, n + 1, [said(f"{n} {'words and ' * 1200}", "user")], "yes") for n in range(1, 2500)]
+    store = TraceStore(tmp_path)
+    load(store, inputs(tmp_path, [line(spans) * 3]))
+    with store.connection(read_only=True) as connection:
+        assert connection.execute("SELECT count(*), sum(copies)::BIGINT FROM spans").fetchall() == [(2499, 7497)]
