@@ -58,8 +58,9 @@ class Job:
     peak_mib: float = 0.0
 
 
-def run(code: str, *arguments: str) -> tuple[list[str], float]:
-    """What the code printed last, and the most memory (MiB) that it and its children had together."""
+def run(code: str, *arguments: str, watched: bool = False) -> tuple[list[str], float]:
+    """What the code printed last, and, where it is watched, the most memory (MiB) that it and its children had together.
+    Watching costs the watched time: the kernel walks all their pages for it."""
     script = Path(arguments[-1]).parent / "job.py" if len(arguments) > 1 else None
     command = [sys.executable, "-c", code, *arguments]
     if script is not None:  # worker processes import the main module: it must be a file
@@ -69,7 +70,7 @@ def run(code: str, *arguments: str) -> tuple[list[str], float]:
     peak, done = [0.0], threading.Event()
 
     def watch() -> None:
-        while not done.wait(0.05):
+        while watched and not done.wait(0.2):
             peak[0] = max(peak[0], _memory(process.pid))
 
     watcher = threading.Thread(target=watch)
@@ -97,20 +98,23 @@ def _memory(pid: int) -> float:
     return total
 
 
-def measure(file: Path, scratch: Path, rounds: int) -> dict[str, float]:
+def measure(file: Path, scratch: Path, rounds: int, *, memory: bool = True) -> dict[str, float]:
     """Ratios of one file, and its store's size and the peak memory."""
     parse, rows, steps = Job(), Job(), Job()
     told: Sequence[str] = ()
+    home = scratch / "home"
     for _ in range(rounds):
         (took,), _ = run(PARSE, str(file))
-        home = scratch / "home"
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
-        told, peak = run(LOAD, str(file), str(home))
+        told, _ = run(LOAD, str(file), str(home))
         parse.seconds.append(float(took))
         rows.seconds.append(float(told[0]))
         steps.seconds.append(float(told[1]))
-        steps.peak_mib = max(steps.peak_mib, peak)
+    if memory:
+        shutil.rmtree(home)
+        home.mkdir()
+        _, steps.peak_mib = run(LOAD, str(file), str(home), watched=True)
     spans, size = int(told[2]), int(told[3])
     pairs = list(zip(parse.seconds, rows.seconds, steps.seconds, strict=True))
     return {
@@ -129,14 +133,14 @@ def against_peers(file: Path, spans: int, peers: Path, scratch: Path, limit_s: f
     """How many times as many spans per second as each peer."""
     bodies = ingest_peers.requests(file)
     found = {}
-    ours = [measure(file, scratch, 1)["us_per_span"] * spans / 1e6]
+    ours = [measure(file, scratch, 1, memory=False)["us_per_span"] * spans / 1e6]
     for name, peer in (("phoenix", ingest_peers.phoenix), ("mlflow", ingest_peers.mlflow)):
         seconds, seen = peer(bodies, spans, peers, scratch, limit_s)
         print(f"  {name}: {seen} of {spans} spans in {seconds:.1f} s = {seen / seconds:.0f} spans/s", flush=True)
-        ours.append(measure(file, scratch, 1)["us_per_span"] * spans / 1e6)
+        ours.append(measure(file, scratch, 1, memory=False)["us_per_span"] * spans / 1e6)
         found[name] = (spans / ours[-1]) / (seen / seconds)
     seconds = ingest_peers.agentevals(file, peers)
-    ours.append(measure(file, scratch, 1)["us_per_span"] * spans / 1e6)
+    ours.append(measure(file, scratch, 1, memory=False)["us_per_span"] * spans / 1e6)
     print(f"  agentevals-cli: {spans} spans in {seconds:.1f} s = {spans / seconds:.0f} spans/s")
     print(f"  evalagent: {', '.join(f'{spans / s:.0f}' for s in ours)} spans/s")
     found["agentevals"] = (spans / ours[-1]) / (spans / seconds)

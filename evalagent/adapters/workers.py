@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from evalagent.adapters.channels import Channel
+from evalagent.adapters.garbage import uncollected
 from evalagent.errors import Terminal
 
 A = TypeVar("A")
@@ -97,7 +98,10 @@ class Workers(Generic[A, B]):
         return future
 
     def _result(self, piece: A, future: "Future[B] | None") -> B:
-        return self._work(piece) if future is None else future.result()
+        if future is not None:
+            return future.result()
+        with uncollected():
+            return self._work(piece)
 
 
 class _Hand(threading.Thread):
