@@ -59,7 +59,7 @@ class Job:
 
 
 def run(code: str, *arguments: str, watched: bool = False) -> tuple[list[str], float]:
-    """What the code printed last, and, where it is watched, the most memory (MiB) that it and its children had together.
+    """What the code printed last, and, where it is watched, the most memory (MiB) that it and its children had.
     Watching costs the watched time: the kernel walks all their pages for it."""
     script = Path(arguments[-1]).parent / "job.py" if len(arguments) > 1 else None
     command = [sys.executable, "-c", code, *arguments]
