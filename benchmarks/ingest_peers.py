@@ -19,6 +19,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import orjson
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -70,7 +71,7 @@ def requests(file: Path) -> list[bytes]:
     return made
 
 
-def _attributes(target, given) -> None:  # type: ignore[no-untyped-def]
+def _attributes(target: Any, given: list[dict[str, Any]]) -> None:
     for pair in given:
         one = target.add(key=pair["key"])
         (kind, value), *_ = pair["value"].items()

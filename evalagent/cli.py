@@ -166,15 +166,9 @@ def receive(
     import signal
     import threading
 
-    from evalagent.adapters import files, reception
+    from evalagent.adapters import loading, reception
 
-    told = files.load_suite(suite)[0] if suite else None
-    landing = reception.Landing(
-        _home(home),
-        told.secrets if told else (),
-        files.load_prices(told, suite.parent) if told and suite else None,
-        raw,
-    )
+    landing = reception.Landing(_home(home), *loading.said_by(suite), raw)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
@@ -244,13 +238,23 @@ def doctor() -> None:
 
 
 @store_app.command("rebuild")
-def store_rebuild(home: HOME = None) -> None:
-    """Make the warehouse anew from the run folders."""
-    from evalagent.adapters.store import Store
+def store_rebuild(
+    home: HOME = None,
+    suite: Annotated[Path | None, typer.Option(help="A suite.yaml: its prices apply to the traces.")] = None,
+) -> None:
+    """Make the warehouse anew from the run folders, and the steps of the trace store from its spans.
+
+    So that what was loaded long ago is understood as this version understands it.
+    """
+    from evalagent.adapters.store import Store, traces_database
 
     where = _home(home)
     for name, count in Store(where).rebuild(where).items():
         typer.echo(f"{name}: {count} rows")
+    if traces_database(where).path.exists():
+        from evalagent.adapters import loading
+
+        typer.echo(loading.rebuild_all(where, suite))
 
 
 @store_app.command("load")

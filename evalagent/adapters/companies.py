@@ -1,8 +1,8 @@
 """Which traces of a store are to be built together: those of one session, those that links join, and those that
 building told may belong together (`traces.ties`).
 
-Such a company may be larger than need be; what it gives is the same. `plan` makes it a table of the database, so that
-any number of traces can be planned.
+Such a company may be larger than need be; what it gives is the same. Companies are a table of the database, so that any
+number of traces can be planned.
 """
 
 from array import array
@@ -11,9 +11,7 @@ import duckdb
 
 from evalagent.adapters.arrow import arrow
 from evalagent.adapters.trace_store import one, temporary_table
-
-WINDOW_NS = 600 * 1_000_000_000
-"""How far apart a call and the lost tool that ran it may be; `traces.strands` has the same."""
+from evalagent.traces.strands import WINDOW_NS, root_of
 
 _SESSIONS = """
 SELECT t.no, first(t.no) OVER (PARTITION BY session ORDER BY t.no) AS root
@@ -96,7 +94,7 @@ def join_traces(connection: duckdb.DuckDBPyConnection, ties: str, most: int) -> 
         while rows := found.fetchmany(10_000):
             for here, there in rows:
                 _join(parents, here, there)
-    joined = [(no, root) for no in range(size) if (root := _root(parents, no)) != no]
+    joined = [(no, root) for no in range(size) if (root := root_of(parents, no)) != no]
     pairs = [*joined, *((root, root) for root in sorted({root for _, root in joined}))]
     numbers, roots = pa.array([no for no, _ in pairs], pa.int64()), pa.array([root for _, root in pairs], pa.int64())
     temporary_table(connection, "pairs", pa.table({"no": numbers, "root": roots}))
@@ -104,15 +102,6 @@ def join_traces(connection: duckdb.DuckDBPyConnection, ties: str, most: int) -> 
 
 
 def _join(parents: "array[int]", here: int, there: int) -> None:
-    here, there = _root(parents, here), _root(parents, there)
+    here, there = root_of(parents, here), root_of(parents, there)
     if here != there:
         parents[max(here, there)] = min(here, there)
-
-
-def _root(parents: "array[int]", at: int) -> int:
-    root = at
-    while parents[root] != root:
-        root = parents[root]
-    while parents[at] != root:
-        parents[at], at = root, parents[at]
-    return root

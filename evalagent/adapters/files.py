@@ -52,10 +52,14 @@ def bytes_of(path: Path) -> bytes:
         raise UsageError(f"cannot be read: {error.strerror}", file=shown(path)) from error
 
 
+def suite_path(named: Path) -> Path:
+    """The file of a suite that was named by it or by the folder that holds it."""
+    return named / "suite.yaml" if named.is_dir() else named
+
+
 def load_suite(path: Path) -> tuple[Suite, tuple[Case, ...]]:
     """A suite and its cases, with every file they name checked to be there."""
-    if path.is_dir():
-        path = path / "suite.yaml"
+    path = suite_path(path)
     suite = parse_suite(text_of(path), shown(path))
     folder = path.parent
     for number, expression in enumerate(suite.secrets):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evalagent.adapters import runs, settings
-from evalagent.adapters.files import load_suite
+from evalagent.adapters.files import load_suite, suite_path
 from evalagent.adapters.suite_checks import check_suite
 from evalagent.errors import EvalAgentError, UsageError
 from evalagent.suites import Suite
@@ -36,7 +36,7 @@ def run(
 ) -> tuple[Path, str]:
     """Run `evalagent/full` of this checkout; the run's folder, and why it is not in the warehouse (empty if it is).
     Errors of the suite are raised before Prefect starts."""
-    suite = suite / "suite.yaml" if suite.is_dir() else suite
+    suite = suite_path(suite)
     parsed, cases = load_suite(suite)
     unknown = sorted(set(only) - {case.id for case in cases})
     if unknown:

@@ -18,7 +18,7 @@ from evalagent.adapters.files import Input
 from evalagent.adapters.intake_documents import LARGE, Feed
 from evalagent.adapters.intake_messages import framing_of, messages
 from evalagent.adapters.intake_pieces import Job, Yield, read_by, rows_of, work
-from evalagent.adapters.intake_streams import PIECE, Bomb, Raw, Unpacking, digest_of
+from evalagent.adapters.intake_streams import PIECE, Given, Raw, digest_of
 from evalagent.adapters.span_tables import FileReceipt, SpanTables
 from evalagent.adapters.trace_store import TraceStore
 from evalagent.adapters.workers import DEFAULT, Workers
@@ -27,6 +27,7 @@ from evalagent.model import Rejected
 from evalagent.traces import cloudwatch
 from evalagent.traces.masking import mask
 from evalagent.traces.reading import EMPTY_FILE, TOLD_BY, PieceReader, Reading, why_no_text
+from evalagent.traces.unpacking import Bomb
 
 ALONE_UP_TO = 24 << 20
 """Bytes of input up to which no worker process is worth its start."""
@@ -343,11 +344,9 @@ class _Load:
         """The pieces of one file, or all of it where it is small."""
         raw = file.raw
         assert raw is not None
-        size = self._size(file)
         common = (file.name, self.format, self.patterns)
-        kept: list[bytes] = []
-        unpacking = Unpacking(raw, size, kept)
-        blocks = unpacking.blocks()
+        given = Given(raw, self._size(file))
+        blocks = given.unpacking.blocks()
         head, have = [], 0
         for block in blocks:
             head.append(block)
@@ -355,9 +354,9 @@ class _Load:
             if have > max(PIECE, TOLD_BY):
                 break
         else:
-            yield Job(b"".join(kept), 0, True, True, *common)
+            yield Job(b"".join(given.kept or ()), 0, True, True, *common)
             return
-        unpacking.forget()
+        given.forget()
         first = b"".join(head)
         framing = framing_of(first)
         no_text = "" if framing else why_no_text(first)
@@ -371,7 +370,7 @@ class _Load:
                 pass
         else:
             yield from self._text_jobs(file, chain([first], blocks))
-        file.faults += unpacking.faults
+        file.faults += given.unpacking.faults
 
     def _text_jobs(self, file: _File, blocks: Iterator[bytes]) -> Iterator[Job]:
         """The pieces of a text; of one that says things too late all once more."""
@@ -394,6 +393,6 @@ class _Load:
                 return
             told = feed.told
             yield Job(AGAIN, 0, False, True, *common)
-            again = Unpacking(Raw(file.given), self._size(file), [])
+            again = Given(Raw(file.given), self._size(file))
             again.forget()
-            blocks = again.blocks()
+            blocks = again.unpacking.blocks()

@@ -1,17 +1,17 @@
 """`evalagent store load`: files into the trace store of a home, and what became of them in a few lines."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evalagent.adapters import intake, rebuilding
-from evalagent.adapters.files import find_inputs, load_prices, load_suite
+from evalagent.adapters.files import find_inputs, load_prices, load_suite, suite_path
 from evalagent.adapters.intake import IntakeReceipt
 from evalagent.adapters.rebuilding import RebuildReceipt
 from evalagent.adapters.trace_store import TraceStore
 from evalagent.errors import UnreadableInput
-from evalagent.model import Rejected
+from evalagent.model import Json, Rejected
 
 SHOWN = 20
 """Rejected pieces that are named."""
@@ -25,6 +25,14 @@ class Loaded:
 
     text: str
     exit_code: int
+
+
+def said_by(suite_file: Path | None) -> tuple[Sequence[str], Mapping[str, Json] | None]:
+    """The secrets and the prices of a suite; none of either without one."""
+    if suite_file is None:
+        return (), None
+    suite = load_suite(suite_file)[0]
+    return suite.secrets, load_prices(suite, suite_path(suite_file).parent)
 
 
 def load_files(
@@ -41,16 +49,14 @@ def load_files(
     The suite's secrets and prices apply. UnreadableInput if nothing at all could be read.
     """
     began = time.monotonic()
-    suite = load_suite(suite_file)[0] if suite_file else None
-    folder = (suite_file if suite_file.is_dir() else suite_file.parent) if suite_file else None
-    prices = load_prices(suite, folder) if suite and folder else None
+    patterns, prices = said_by(suite_file)
     inputs = [one for one in find_inputs(paths) if not one.passed_over]
     store = TraceStore(home)
     came = intake.load(
         store,
         inputs,
         format=format,
-        patterns=suite.secrets if suite else (),
+        patterns=patterns,
         raw=home / RAW if raw else None,
     )
     if not came.spans_in and not came.logs_in:
@@ -59,6 +65,12 @@ def load_files(
     built = rebuilding.rebuild(store, prices=prices)
     text = "\n".join(_lines(came, built, store, time.monotonic() - began, raw))
     return Loaded(text, 3 if came.rejected and not allow_rejected else 0)
+
+
+def rebuild_all(home: Path, suite_file: Path | None = None) -> str:
+    """Build every trace of the store anew from its spans; what was done, in a line. The suite's prices apply."""
+    built = rebuilding.rebuild(TraceStore(home), prices=said_by(suite_file)[1], everything=True)
+    return f"trace store: {built.traces} traces with {built.steps} steps and {built.edges} edges"
 
 
 def _lines(came: IntakeReceipt, built: RebuildReceipt, store: TraceStore, seconds: float, raw: bool) -> Iterator[str]:

@@ -19,7 +19,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from evalagent import __version__
-from evalagent.adapters.files import bytes_of, dump, load_suite, write_bytes, write_json
+from evalagent.adapters.files import bytes_of, dump, load_suite, suite_path, write_bytes, write_json
 from evalagent.adapters.suite_checks import check_suite
 from evalagent.errors import UsageError
 from evalagent.model import TrialRun
@@ -116,7 +116,7 @@ def open_run(
 
     UsageError if the suite or its cases are wrong, or `only` names a case that does not exist.
     """
-    suite_file = suite_file / "suite.yaml" if suite_file.is_dir() else suite_file
+    suite_file = suite_path(suite_file)
     suite, cases = load_suite(suite_file)
     check_suite(suite, cases, suite_file)
     unknown = sorted(set(only) - {case.id for case in cases})

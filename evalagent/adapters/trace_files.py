@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import IO, Self
 
 from evalagent.adapters import asking, trace_sources
-from evalagent.adapters.files import find_inputs, load_prices, load_suite, must_be_writable, must_not_overwrite, shown
+from evalagent.adapters.files import (
+    find_inputs,
+    load_prices,
+    load_suite,
+    must_be_writable,
+    must_not_overwrite,
+    shown,
+    suite_path,
+)
 from evalagent.adapters.given_traces import Judging, Sitting, unpacked
 from evalagent.adapters.judges import Judge
 from evalagent.adapters.outputs import discard, write_record
@@ -47,7 +55,7 @@ def evaluate(
     """
     suite, cases = load_suite(suite_file) if suite_file else (None, ())
     judge = asking.chosen(judge, settings)
-    folder = suite_file.parent if suite_file else None
+    folder = suite_path(suite_file).parent if suite_file else None
     model = judge not in asking.WITHOUT_MODEL
     asked = asking.opened(judge, settings, settings.home, suite, folder) if model else None
     patterns = suite.secrets if suite else []

@@ -35,8 +35,10 @@ _COMPRESSED = {".gz": 10, ".zst": 10}
 class TraceSource(Protocol):
     """Traces, some at a time: those that belong together come together."""
 
-    outlined: bool
-    """Whether all traces together may be larger than memory."""
+    @property
+    def outlined(self) -> bool:
+        """Whether all traces together may be larger than memory."""
+        ...
 
     @property
     def spans_in(self) -> int: ...
@@ -61,7 +63,10 @@ class InMemory:
 
     readings: Sequence[Reading]
     built: Built
-    outlined: bool = False
+
+    @property
+    def outlined(self) -> bool:
+        return False
 
     @property
     def spans_in(self) -> int:
@@ -83,13 +88,27 @@ class InMemory:
 
 
 @dataclass(slots=True)
-class Spooled:
-    """Files whose spans lie in a store that goes away afterwards."""
+class InStore:
+    """Traces whose spans lie in a store."""
 
     store: "TraceStore"
-    came: "IntakeReceipt"
     prices: Mapping[str, Json] | None
-    outlined: bool = True
+
+    @property
+    def outlined(self) -> bool:
+        return True
+
+    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
+        from evalagent.adapters import rebuilding
+
+        yield from rebuilding.map_built(self.store, work, prices=self.prices, workers=0 if here else None)
+
+
+@dataclass(slots=True)
+class Spooled(InStore):
+    """Files whose spans lie in a store that goes away afterwards."""
+
+    came: "IntakeReceipt"
 
     @property
     def spans_in(self) -> int:
@@ -103,11 +122,6 @@ class Spooled:
     def files(self) -> Sequence[str]:
         return [one.file for one in self.came.files]
 
-    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
-        from evalagent.adapters import rebuilding
-
-        yield from rebuilding.map_built(self.store, work, prices=self.prices, workers=0 if here else None)
-
     def receipt(self, traces: Sequence[Trace], duplicates: int, logs: tuple[int, int]) -> dict[str, Json]:
         told = receipt(self.came.readings, Built(tuple(traces), duplicates, *logs))
         attached, ignored = logs
@@ -116,14 +130,11 @@ class Spooled:
 
 
 @dataclass(slots=True)
-class Stored:
+class Stored(InStore):
     """A trace store that was filled before. Its lines were rejected then and told then."""
 
-    store: "TraceStore"
     told: Mapping[str, Json]
-    prices: Mapping[str, Json] | None
     rejected: Sequence[Rejected] = ()
-    outlined: bool = True
 
     @property
     def spans_in(self) -> int:
@@ -132,11 +143,6 @@ class Stored:
     @property
     def files(self) -> Sequence[str]:
         return [shown(self.store.path)]
-
-    def each(self, work: Work[T], *, here: bool) -> Iterator[T]:
-        from evalagent.adapters import rebuilding
-
-        yield from rebuilding.map_built(self.store, work, prices=self.prices, workers=0 if here else None)
 
     def receipt(self, traces: Sequence[Trace], duplicates: int, logs: tuple[int, int]) -> dict[str, Json]:
         now = receipt((), Built(tuple(traces), duplicates, *logs))
@@ -168,7 +174,7 @@ def opened(
     scratch.mkdir(parents=True, exist_ok=True)
     sweep(scratch)
     with TraceStore.temporary(scratch) as store:
-        yield Spooled(store, intake.load(store, inputs, format=format, patterns=patterns), prices)
+        yield Spooled(store, prices, intake.load(store, inputs, format=format, patterns=patterns))
 
 
 def sweep(scratch: Path) -> None:
@@ -206,7 +212,7 @@ def _stored(given: Input, prices: Mapping[str, Json] | None) -> Stored:
     if path.name != TRACES:
         raise UsageError(f"is a DuckDB file, but no trace store; that is called {TRACES}", file=given.name)
     store = TraceStore(path.parent)
-    return Stored(store, store.receipt(), prices)
+    return Stored(store, prices, store.receipt())
 
 
 def _size(inputs: Sequence[Input]) -> int:

@@ -62,8 +62,6 @@ EVENT_MESSAGES = {  # GenAI 1.28 to 1.36, events by role
 OI_KIND = "openinference.span.kind"
 OI_INPUT = "input.value"
 OI_OUTPUT = "output.value"
-OI_INPUT_MIME = "input.mime_type"
-OI_OUTPUT_MIME = "output.mime_type"
 OI_INPUT_MESSAGES = "llm.input_messages."
 OI_OUTPUT_MESSAGES = "llm.output_messages."
 OI_PROMPTS = "llm.prompts"
@@ -98,7 +96,6 @@ TL_KIND = "traceloop.span.kind"
 TL_NAME = "traceloop.entity.name"
 TL_INPUT = "traceloop.entity.input"
 TL_OUTPUT = "traceloop.entity.output"
-TL_WORKFLOW = "traceloop.workflow.name"
 TL_PROPERTIES = "traceloop.association.properties."
 TL_REQUEST_TYPE = "llm.request.type"
 TL_FUNCTIONS = "llm.request.functions."
@@ -117,13 +114,11 @@ CREW_NAME = "crewai.crew.name"
 CREW_TASKS = "crewai.crew.tasks"
 CREW_TASK = "crewai.task.description"
 CREW_ROLE = "crewai.agent.role"
-TL_MCP_REQUEST = "mcp.request.id"
 
 # --- LangSmith OpenTelemetry (0.15) ---------------------------------------------------------------
 
 LS_KIND = "langsmith.span.kind"
 LS_METADATA = "langsmith.metadata."
-LS_NAME = "langsmith.trace.name"
 
 # --- Langfuse (5.x) -------------------------------------------------------------------------------
 

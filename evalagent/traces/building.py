@@ -20,7 +20,8 @@ from evalagent.traces.lost_tools import orphan_tools
 from evalagent.traces.messages import Reader
 from evalagent.traces.observing import Source
 from evalagent.traces.requests import add_virtual_steps, match_requests
-from evalagent.traces.sessions import Strand, between
+from evalagent.traces.sessions import between
+from evalagent.traces.strands import Strand
 from evalagent.traces.ties import Tie, call_ties, request_ties
 from evalagent.traces.unwrapping import canonical
 

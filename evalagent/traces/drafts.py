@@ -61,9 +61,8 @@ class Draft:
     children: list[int] = field(default_factory=list)
     core: tuple[Message, ...] = ()
     """Messages without the instructions that lead them."""
-    continues: int | None = None
     fresh: tuple[Message, ...] = ()
-    """Messages that are new since the step it continues."""
+    """Messages that are new since the history that it continues."""
     answered_in: list[int] | None = None
     """The calls whose input holds its result; None for none."""
     reader: int | None = None

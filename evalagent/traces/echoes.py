@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from evalagent.traces.drafts import ECHO, Draft, core_of
 from evalagent.traces.merging import fill, one_call
-from evalagent.traces.sessions import Strand
+from evalagent.traces.strands import Strand
 
 _CALLS = frozenset({"llm", "embedding"})
 _LOOKED_AT = 64

@@ -12,7 +12,7 @@ from evalagent.traces.observing import Observation
 from evalagent.traces.prices import cost_of
 from evalagent.traces.reduction import cut_cycles, order, reduce
 from evalagent.traces.requests import PSEUDO_TOOLS
-from evalagent.traces.sessions import Strand
+from evalagent.traces.strands import Strand
 from evalagent.traces.transcripts import SCOPE
 from evalagent.traces.unwrapping import canonical
 

@@ -94,7 +94,6 @@ class Histories:
         opened: deque[Request | None] = deque()
         if earlier is not None:
             before = self._drafts.steps[earlier]
-            step.continues = earlier
             opened.extend(self._open.get(earlier, ()))
             if fresh and self._is_reply(before, fresh[0]):
                 self._edge(number, earlier, "history", 0.9)
@@ -104,7 +103,7 @@ class Histories:
                 if not fresh and before.observation.error and before.end <= step.start:
                     self._edge(number, earlier, "retry", 0.6)
                 if size <= _SHORT:
-                    fresh, opened, size, step.continues = step.core, deque(), 0, None
+                    fresh, opened, size = step.core, deque(), 0
                 else:
                     for parent, (rule, confidence) in before.parents.items():
                         self._edge(number, parent, rule, confidence)

@@ -248,10 +248,6 @@ class Window:
         """Go to the next line where an object or list begins after so many blanks, or a list ends after fewer."""
         self._pass_until(re.compile(rb"\n(?=[ \t]{%d}[{\[]|[ \t]{0,%d}\])" % (indent, max(indent - 1, 0))))
 
-    def pass_line(self) -> None:
-        """Go to the next line."""
-        self._pass_until(re.compile(rb"\n"))
-
     def _pass_until(self, pattern: re.Pattern[bytes]) -> None:
         while True:
             found = pattern.search(self._data, self._at)

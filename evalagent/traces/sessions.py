@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from evalagent.model import Edge, Message
 from evalagent.traces.drafts import Draft
 from evalagent.traces.requests import SLACK_NS
-from evalagent.traces.strands import Strand as Strand
-from evalagent.traces.strands import conversations
+from evalagent.traces.strands import Strand, conversations
 from evalagent.traces.unwrapping import collapsed
 
 _HOPS = 256

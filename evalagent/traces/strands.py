@@ -1,6 +1,6 @@
 """Traces in the making, and which of them are turns of one conversation."""
 
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
 
 from evalagent.traces.drafts import Draft, Drafts
@@ -82,19 +82,20 @@ def _continued(strands: list[Strand]) -> list[list[Strand]]:
         for step in strand.drafts.steps:
             for edge in step.afar:
                 if edge.via == "call" and edge.trace_id in places:  # a tool that is known to be the other trace's
-                    group[_root(group, place)] = _root(group, places[edge.trace_id])
+                    group[root_of(group, place)] = root_of(group, places[edge.trace_id])
         first = next((step for step in strand.drafts.steps if step.kind == "llm" and not step.virtual), None)
         for call in given_calls(strand, first) if first is not None else ():
             makers = made.get(call, ())
             if len(makers) == 1 and makers[0] != place and strand.start - strands[makers[0]].start <= WINDOW_NS:
-                group[_root(group, place)] = _root(group, makers[0])
+                group[root_of(group, place)] = root_of(group, makers[0])
     members: dict[int, list[Strand]] = {}
     for place, strand in enumerate(strands):
-        members.setdefault(_root(group, place), []).append(strand)
+        members.setdefault(root_of(group, place), []).append(strand)
     return list(members.values())
 
 
-def _root(group: list[int], place: int) -> int:
+def root_of(group: MutableSequence[int], place: int) -> int:
+    """The root of a place in a forest of parents, whose ways are made shorter."""
     while group[place] != place:
         group[place] = group[group[place]]
         place = group[place]

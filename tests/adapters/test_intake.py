@@ -234,10 +234,13 @@ def test_the_bytes_as_received_are_kept_under_their_hash_only_if_that_is_wished(
     assert gzip.decompress(kept.read_bytes()) == PARTS[1]
 
 
-def test_a_bomb_leaves_nothing_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("intake_streams.UNSUSPECTED", "intake.PIECE"):
-        monkeypatch.setattr(f"evalagent.adapters.{module}", 5000)
-    data = gzip.compress(GOOD + b" " * 5_000_000)
+@pytest.mark.parametrize("packing", ["gzip", "framed zstd"])
+def test_a_bomb_leaves_nothing_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: str) -> None:
+    monkeypatch.setattr("evalagent.traces.unpacking.UNSUSPECTED", 5000)
+    monkeypatch.setattr("evalagent.adapters.intake.PIECE", 5000)
+    text = GOOD + b" " * 5_000_000
+    packed = zstandard.ZstdCompressor().compress(text)
+    data = gzip.compress(text) if packing == "gzip" else len(packed).to_bytes(4, "big") + packed
     with TraceStore.temporary(tmp_path) as store:
         came = load(store, inputs(tmp_path, [data, PARTS[1]]))
         assert "nothing of it was read" in came.files[0].rejected[0].reason

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalagent.adapters import intake, trace_sources
+from evalagent.adapters import intake, loading, trace_sources
 from evalagent.adapters.files import OUTPUTS, find_inputs
 from evalagent.adapters.settings import Settings
 from evalagent.adapters.trace_files import evaluate
@@ -110,3 +110,30 @@ def test_a_folder_may_hold_a_store_a_pipe_and_what_a_killed_evaluation_left(
     assert [piece["reason"] for piece in record.receipt["rejected"]] == ["is a pipe, no file"]
     assert {Path(name).name for name in record.receipt["passed_over"]} == {".evalagent", "traces.duckdb", left.name}
     assert not left.exists()
+
+
+def test_a_store_is_built_anew_from_its_spans_with_the_prices_of_a_suite_in_a_folder(tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    (suite / "agent").mkdir(parents=True)
+    (suite / "cases.jsonl").write_text('{"id": "a", "input": "hi"}\n')
+    (suite / "prices.yaml").write_text("house-model: {input: 1000000, output: 0}\n")
+    (suite / "suite.yaml").write_text(
+        "name: desk\nagent: {source: agent, command: [python, x.py]}\ncases: cases.jsonl\nprices: prices.yaml\n"
+    )
+    told = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "house-model"}
+    pairs = [{"key": key, "value": {"stringValue": value}} for key, value in told.items()]
+    pairs += [{"key": f"gen_ai.usage.{n}_tokens", "value": {"intValue": "3"}} for n in ("input", "output")]
+    span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "chat", "startTimeUnixNano": "5", "endTimeUnixNano": "6"}
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{**span, "attributes": pairs}]}]}]}))
+
+    def costs() -> list[float | None]:
+        with TraceStore(tmp_path / "home").connection(read_only=True) as connection:
+            return [cost for (cost,) in connection.execute("SELECT cost_usd FROM steps").fetchall()]
+
+    loading.load_files([str(path)], tmp_path / "home")
+    assert costs() == [None]
+    assert loading.rebuild_all(tmp_path / "home", suite) == "trace store: 1 traces with 1 steps and 0 edges"
+    assert costs() == [3.0]
+    record = evaluate([str(path)], tmp_path / "out", Settings(), suite_file=suite, judge="rules")
+    assert [step.cost_usd for trace in record.traces for step in trace.steps] == [3.0]
